@@ -42,7 +42,7 @@ def conll_rows(data: str | None) -> tuple[Any, Any, Any, int]:
 
 def _encoded(X: Any, y: Any) -> tuple[Any, Any, Any, int]:
     rows, offsets = SequenceEncoder(min_count=MIN_COUNT).fit_transform(X)
-    labels, classes = encode_labels(y, offsets, owner="benchmark")
+    labels, classes = encode_labels(y, offsets)
     return rows, offsets, labels, len(classes)
 
 

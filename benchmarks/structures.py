@@ -118,8 +118,8 @@ def _is_far(progress: Any) -> bool:
 def matching(data: str | None) -> Structure:
     """Return word alignment: timed on 5,000 pairs aligned automatically, tested on pairs aligned by hand."""
     train, test, _ = load_described_hansards(data_home=data, labels="automatic")
-    links = encode_links(train.X, owner="benchmark", constant=True)
-    problem = Matching.from_encoded(links, encode_matchings(train.y, links, owner="benchmark"))
+    links = encode_links(train.X, constant=True)
+    problem = Matching.from_encoded(links, encode_matchings(train.y, links))
 
     def quality() -> list[Figure]:
         error = partial(alignment_error_rate, test.sure, test.possible)
@@ -136,8 +136,8 @@ def matching(data: str | None) -> Structure:
 def trees(data: str | None) -> Structure:
     """Return dependency parsing, by first-order features of gold tags."""
     train, _, test = load_ud_ewt(data_home=data)
-    tagged = encode_tagged(train.X, owner="benchmark")
-    heads = encode_heads(train.y, tagged.offsets, owner="benchmark", projective=False, single_root=True)
+    tagged = encode_tagged(train.X)
+    heads = encode_heads(train.y, tagged.offsets, projective=False, single_root=True)
     arcs = ArcEncoder().fit(tagged, heads).transform(tagged)
     model = DependencySVC(random_state=0)
 
@@ -224,8 +224,8 @@ def segments(data: str | None) -> Structure:
     """
     X, y, test_X, test_y = load_conll2000(data_home=data)
     tokens = SequenceEncoder(min_count=MIN_COUNT).fit_transform(X)
-    found = encode_segments(y, tokens.offsets, owner="benchmark")
-    limits = encode_limits(None, found, tokens.offsets, owner="benchmark")
+    found = encode_segments(y, tokens.offsets)
+    limits = encode_limits(None, found, tokens.offsets)
     settings = {"C": 0.2, "min_count": MIN_COUNT, "tol": 0.02, "random_state": 0}
 
     def quality() -> list[Figure]:

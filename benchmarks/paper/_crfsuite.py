@@ -115,7 +115,7 @@ def encode(race: Race, loss: str, raw: Raw) -> Encoded:
     begin = time.perf_counter()
     encoder = SequenceEncoder()
     rows, offsets = encoder.fit_transform(raw.X)
-    labels, classes = encode_labels(raw.y, offsets, owner="benchmark")
+    labels, classes = encode_labels(raw.y, offsets)
     problem = Chain.from_encoded(rows, offsets, labels, len(classes), loss=loss)
     seconds = time.perf_counter() - begin
     test, score = Chain.for_prediction(*encoder.transform(raw.X_test), len(classes)), race.score(raw.y_test)

@@ -21,7 +21,7 @@ from maxmargin.encoding.names import learn, plain_tokens, read_nested
 from maxmargin.encoding.sequences import NumberedSequences
 from maxmargin.estimators.model_files import load
 from maxmargin.runtime.arrays import FloatArray
-from maxmargin.runtime.wording import described, frames_to_user, quoted
+from maxmargin.runtime.wording import described, errors_of, frames_to_user, quoted
 from maxmargin.structures.sequences.estimator import ChainSVC
 
 __all__ = ["ItemSequence", "ParsedDump", "Tagger", "Trainer"]
@@ -86,13 +86,13 @@ class ItemSequence:
         return f"<ItemSequence of size {len(self)}>"
 
 
+@errors_of("ItemSequence")
 def _numbered(pyseq: object) -> NumberedSequences:
-    owner = "ItemSequence"
-    (items,) = sequences = as_sequences([pyseq], owner)
-    kind = "strings" if is_empty(items) else find_kind(sequences, owner)
+    (items,) = sequences = as_sequences([pyseq])
+    kind = "strings" if is_empty(items) else find_kind(sequences)
     if kind not in ("dicts", "strings"):
-        raise TypeError(f"{owner}: items must be dicts or lists of strings, got numbers; give them names.")
-    features = read_nested(plain_tokens(sequences, kind, owner), owner, _SIGN)
+        raise TypeError("items must be dicts or lists of strings, got numbers; give them names.")
+    features = read_nested(plain_tokens(sequences, kind), _SIGN)
     names, codes = learn(features.bags, int(features.sizes.sum()))
     return NumberedSequences(names, codes, features.values, features.counts, features.offsets)
 

@@ -86,12 +86,12 @@ def test_collections_must_be_divided_alike() -> None:
     from dask import bag
 
     X = bag.from_sequence([1, 2, 3], npartitions=3)
-    with pytest.raises(ValueError, match="ChainSVC: y must have the 3 partitions of X, got 2"):
-        sources(X, [dask.delayed(1), dask.delayed(2)], None, "ChainSVC")
-    with pytest.raises(TypeError, match=r"ChainSVC: X must be a Dask bag.*use maxmargin\.ChainSVC"):
-        sources([[1]], None, None, "ChainSVC")
+    with pytest.raises(ValueError, match=r"^y must have the 3 partitions of X, got 2"):
+        sources(X, [dask.delayed(1), dask.delayed(2)], None)
+    with pytest.raises(TypeError, match=r"^X must be a Dask bag.* for local data"):
+        sources([[1]], None, None)
     table, y = da.ones((6, 4), chunks=(2, 3)), da.ones(6, chunks=4)
-    found = [tuple(dask.compute(*part[:2])) for part in sources(table, y, None, "MulticlassSVC")]
+    found = [tuple(dask.compute(*part[:2])) for part in sources(table, y, None)]
     assert [(rows.shape, len(labels)) for rows, labels in found] == 3 * [((2, 4), 2)]
 
 

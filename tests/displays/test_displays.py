@@ -332,7 +332,7 @@ ERRORS = {
     r"^TransitionsDisplay: feature must be from 0 to 4, or a name, got 'no'\.$": lambda: (
         TransitionsDisplay.from_estimator(samples()["graph-names"].fitted(), feature="no")
     ),
-    r"^ChainSVC: label must be one of 0, 1, 2, got 'x'\.$": lambda: FeaturesDisplay.from_estimator(
+    r"^FeaturesDisplay: label must be one of 0, 1, 2, got 'x'\.$": lambda: FeaturesDisplay.from_estimator(
         fitted("chain"), "x"
     ),
     r"^SegmentsDisplay: words must have 4 entries, one per token, got 2\.$": lambda: (

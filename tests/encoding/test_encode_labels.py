@@ -120,8 +120,7 @@ WRONG = {
 @pytest.mark.parametrize(("y", "error", "message"), WRONG.values(), ids=WRONG)
 def test_wrong_labels_are_refused(y, error, message):
     with pytest.raises(error, match=re.escape(message)) as raised:
-        encode_labels(y, owner="Owner")
-    assert str(raised.value).startswith("Owner: ")
+        encode_labels(y)
     assert "\n" not in str(raised.value)
 
 

@@ -124,14 +124,13 @@ WRONG = {
 @pytest.mark.parametrize(("X", "error", "message"), WRONG.values(), ids=WRONG)
 def test_wrong_input_is_refused(X, error, message):
     with pytest.raises(error, match=re.escape(message)) as raised:
-        SequenceEncoder(owner="Owner").fit(X)
-    assert str(raised.value).startswith("Owner: ")
+        SequenceEncoder().fit(X)
     assert "\n" not in str(raised.value)
 
 
 def test_a_wrong_number_of_features_is_refused():
     encoder = SequenceEncoder().fit([A])
-    phrase = "X has 3 features, but ChainSVC is expecting 2 features as input"
+    phrase = "X has 3 features, but the encoder is expecting 2 features as input"
     with pytest.raises(ValueError, match=phrase):
         encoder.transform([np.ones((2, 3))])
     with pytest.raises(ValueError, match=phrase):
@@ -139,9 +138,9 @@ def test_a_wrong_number_of_features_is_refused():
 
 
 def test_arrays_for_names_and_names_for_arrays_are_refused():
-    with pytest.raises(TypeError, match="sequence 0 of X is a list of dicts, but ChainSVC was fit"):
+    with pytest.raises(TypeError, match="sequence 0 of X is a list of dicts, but the encoder was fit"):
         SequenceEncoder().fit([A]).transform([DICTS])
-    with pytest.raises(TypeError, match="is a sparse matrix, but ChainSVC was fitted on sequences"):
+    with pytest.raises(TypeError, match="is a sparse matrix, but the encoder was fitted on sequences"):
         SequenceEncoder().fit([WORDS]).transform([sparse.csr_array(A)])
 
 
@@ -167,5 +166,5 @@ def test_a_min_count_must_leave_something():
 
 
 def test_an_encoder_must_be_fitted():
-    with pytest.raises(ValueError, match="ChainSVC: the encoder is not fitted yet; call fit first"):
+    with pytest.raises(ValueError, match=r"^the encoder is not fitted yet; call fit first"):
         SequenceEncoder().transform([WORDS])

@@ -260,7 +260,7 @@ def test_mapped_sparse_matrices_are_used_in_place(tmp_path, column_type):
     assert isinstance(rows, SparseRows)
     for held, given_array in zip(rows[:3], (start, columns, values), strict=True):
         assert np.shares_memory(held, given_array)
-    ones = as_indicators(start, columns, X.shape[1], "Owner")
+    ones = as_indicators(start, columns, X.shape[1])
     assert isinstance(ones, IndicatorRows)
     assert np.shares_memory(ones.start, start)
     assert np.shares_memory(ones.columns, columns)
@@ -270,11 +270,11 @@ def test_mapped_indices_are_checked(tmp_path):
     start = mapped(tmp_path / "start.npy", np.array([0, 2, 3]))
     columns = mapped(tmp_path / "columns.npy", np.array([0, 7, 1], dtype=np.uint32))
     with pytest.raises(ValueError, match="column indices from 0 to 2, got 7 in row 0"):
-        as_indicators(start, columns, 3, "Owner")
+        as_indicators(start, columns, 3)
     with pytest.raises(ValueError, match="column indices from 0 to 2, got 7 in row 0"):
         as_rows(csr(np.ones(3), columns, start, (2, 3)))
     with pytest.raises(ValueError, match="an indptr of 3 entries from 0"):
-        as_indicators(start + 1, columns, 8, "Owner")
+        as_indicators(start + 1, columns, 8)
 
 
 def test_indices_that_callers_can_change_are_copied():

@@ -63,7 +63,7 @@ HELD = {"dense": DenseRows, "sparse": SparseRows, "indicator": IndicatorRows}
 @pytest.mark.parametrize("kind", HELD)
 def test_values_are_those_of_scikit_learn(kind: str, name: str) -> None:
     (function, expected), X = KERNELS[name], table(kind)
-    rows = as_rows(X, "test")
+    rows = as_rows(X)
     assert isinstance(rows, HELD[kind])
     values = all_columns(rows, function, np.float64).values
     np.testing.assert_allclose(values, expected(X), rtol=1e-10, atol=1e-12)
@@ -97,7 +97,7 @@ requests = st.lists(st.lists(st.integers(0, 11), min_size=1, max_size=GROUP), mi
 def test_columns_are_right_whatever_is_asked(
     asked: list[list[int]], n_kept: int, kind: str, dtype: Any
 ) -> None:
-    rows, function = as_rows(table(kind, 12), "test"), GaussianKernel(0.3)
+    rows, function = as_rows(table(kind, 12)), GaussianKernel(0.3)
     K = all_columns(rows, function, dtype).values
     columns = some_columns(rows, function, dtype, (n_kept + GROUP) * 12 * np.dtype(dtype).itemsize)
     assert len(columns.owner) == n_kept
@@ -129,7 +129,7 @@ def assert_sound(columns: SomeColumns, K: Array) -> None:
 
 
 def test_a_column_gives_way_to_one_that_moves_more_often() -> None:
-    rows = as_rows(table("dense", 12), "test")
+    rows = as_rows(table("dense", 12))
     columns, places = (
         some_columns(rows, LinearKernel(), np.float64, (2 + GROUP) * 12 * 8),
         np.zeros(GROUP, int),
@@ -150,7 +150,7 @@ def test_a_column_gives_way_to_one_that_moves_more_often() -> None:
 @settings(max_examples=30)
 @given(st.integers(1, 40), st.integers(0, 4), st.integers(0, 1000))
 def test_sums_are_right_for_more_columns_than_a_group(count: int, n_kept: int, seed: int) -> None:
-    rng, rows = np.random.default_rng(seed), as_rows(table("dense", 12), "test")
+    rng, rows = np.random.default_rng(seed), as_rows(table("dense", 12))
     K = all_columns(rows, GaussianKernel(0.3), np.float64)
     some = some_columns(rows, GaussianKernel(0.3), np.float64, (n_kept + GROUP) * 12 * 8)
     chosen, labels, coefs = rng.integers(12, size=count), rng.integers(3, size=count), rng.normal(size=count)

@@ -82,11 +82,11 @@ def test_rows_are_refused_or_those_of_scipy(matrix):
     before = [part.copy() for part in (matrix.data, matrix.indices, matrix.indptr)]
     if not is_sound(matrix):
         with pytest.raises((ValueError, TypeError)) as caught:
-            as_rows(matrix, "Owner")
-        assert str(caught.value).startswith("Owner: the matrix of features must ")
+            as_rows(matrix)
+        assert str(caught.value).startswith("the matrix of features must ")
         assert "\n" not in str(caught.value)
         return
-    rows = as_rows(matrix, "Owner")
+    rows = as_rows(matrix)
     expected = np.zeros(matrix.shape)
     row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     np.add.at(expected, (row, matrix.indices[: len(row)]), matrix.data[: len(row)].astype(float))
@@ -259,4 +259,4 @@ def test_indices_that_replace_those_of_an_encoder_are_checked():
     rows = SequenceEncoder().fit_transform([[["a", "b"], ["b"]]]).rows
     rows.indices = np.array([0, 10**6, 1], dtype=np.int32)
     with pytest.raises(ValueError, match="must have column indices from 0 to 1, got 1000000 in row 0"):
-        as_rows(rows, "Owner")
+        as_rows(rows)

@@ -46,7 +46,7 @@ def chain_data(raw: Raw, min_count: int = 1) -> Data:
     """Return sequences as a problem; the test error is the mean over them of the share of wrong labels."""
     encoder = SequenceEncoder(min_count=min_count)
     rows, offsets = encoder.fit_transform(raw.X)
-    labels, classes = encode_labels(raw.y, offsets, owner="benchmark")
+    labels, classes = encode_labels(raw.y, offsets)
     problem = Chain.from_encoded(rows, offsets, labels, len(classes))
     test = Chain.for_prediction(*encoder.transform(raw.X_test), len(classes))
     error = hamming_error(raw.y_test)

@@ -132,7 +132,7 @@ def _made_problems() -> Iterator[tuple[tuple[str, str], AnyProblem]]:
     for inference in LABELLINGS:
         graph = (features["dense"], [[0, 1]])
         yield ("graph", f"by {inference}"), Graph.from_graphs([graph], [[0, 1]], inference=inference)
-    links = encode_links([np.ones((1, 1, 1))], owner="compile")
+    links = encode_links([np.ones((1, 1, 1))])
     yield ("matching", "links"), Matching.from_encoded(links, np.ones(1, dtype=np.bool_))
 
 

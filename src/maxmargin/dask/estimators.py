@@ -26,7 +26,7 @@ from maxmargin.estimators.parameters import filled
 from maxmargin.estimators.state import transaction, twin
 from maxmargin.files.container import Path
 from maxmargin.runtime.limits import Shares
-from maxmargin.runtime.wording import shown
+from maxmargin.runtime.wording import caller, shown
 from maxmargin.structures.classes.estimator import MulticlassSVC as LocalMulticlassSVC
 from maxmargin.structures.dependency.estimator import DependencySVC as LocalDependencySVC
 from maxmargin.structures.graphs.estimator import GraphSVC as LocalGraphSVC
@@ -123,26 +123,25 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any, Any]):
         self, client: Client, X: object, y: object, sample_weight: object
     ) -> tuple[list[Source], Lesson]:
         """Return the sources of all partitions, and their lesson."""
-        given = sources(X, y, sample_weight, self._owner)
+        given = sources(X, y, sample_weight)
         return given, learn_from(client, given, self._prototype())
 
     def partial_fit(self, X: object, y: object, *args: object, **kwargs: object) -> Self:
         """Raise an error: on a cluster, only `fit` trains."""
-        raise NotImplementedError(
-            f"{self._owner}: partial_fit is not for clusters; use maxmargin.{self._owner}."
-        )
+        name = type(self).__name__
+        raise NotImplementedError(f"{name}: partial_fit is not for clusters; use maxmargin.{name}.")
 
     def _check_parameters_for_cluster(self) -> None:
         given = self.get_params(deep=False)
         for name, expected in _FIXED.items():
             if name in given and given[name] != expected:
                 raise ValueError(
-                    f"{self._owner}: {name} must be {expected!r} on a cluster, got {shown(given[name])}; use "
-                    f"maxmargin.{self._owner}."
+                    f"{name} must be {expected!r} on a cluster, got {shown(given[name])}; use "
+                    f"maxmargin.{caller()}."
                 )
         if isinstance(given.get("class_weight"), str):
             raise ValueError(
-                f"{self._owner}: class_weight must be None or a dict on a cluster, got "
+                "class_weight must be None or a dict on a cluster, got "
                 f"{given['class_weight']!r}; give the weights as a dict."
             )
 

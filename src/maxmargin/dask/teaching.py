@@ -22,7 +22,7 @@ from maxmargin.estimators.state import twin
 from maxmargin.estimators.structure import AnyEstimator, Call
 from maxmargin.files.corpus.opening import Corpus, open_part, sequence_lengths
 from maxmargin.runtime.arrays import FloatArray
-from maxmargin.runtime.wording import shown
+from maxmargin.runtime.wording import caller, shown
 
 
 def merged(first: Lesson, *others: Lesson) -> Lesson:
@@ -126,23 +126,22 @@ class ChunkedArray(Protocol):
         """Return the chunks."""
 
 
-def sources(X: object, y: object, sample_weight: object, owner: str) -> list[Source]:
+def sources(X: object, y: object, sample_weight: object) -> list[Source]:
     """Return the sources of all partitions; raise unless X, y and weights are divided in the same way."""
-    X_parts = _parts(X, "X", owner)
+    X_parts = _parts(X, "X")
     y_parts, weights = (
-        [None] * len(X_parts) if given is None else _parts(_divided_as(X, given), name, owner)
+        [None] * len(X_parts) if given is None else _parts(_divided_as(X, given), name)
         for name, given in (("y", y), ("sample_weight", sample_weight))
     )
     for name, parts in (("y", y_parts), ("sample_weight", weights)):
         if len(parts) != len(X_parts):
             raise ValueError(
-                f"{owner}: {name} must have the {len(X_parts)} partitions of X, got {len(parts)}; divide "
-                "both alike."
+                f"{name} must have the {len(X_parts)} partitions of X, got {len(parts)}; divide both alike."
             )
     return list(zip(X_parts, y_parts, weights, strict=True))
 
 
-def _parts(data: object, name: str, owner: str) -> list[object]:
+def _parts(data: object, name: str) -> list[object]:
     """Return the partitions of a collection."""
     if _is_array(data):
         whole_rows = data.rechunk({1: -1}) if data.ndim == 2 else data
@@ -151,9 +150,7 @@ def _parts(data: object, name: str, owner: str) -> list[object]:
         return list(data.to_delayed())
     if isinstance(data, list | tuple) and all(isinstance(part, Delayed | Future) for part in data):
         return list(data)
-    raise TypeError(
-        f"{owner}: {name} must be {_FORMS}, got {shown(data)}; use maxmargin.{owner} for local data."
-    )
+    raise TypeError(f"{name} must be {_FORMS}, got {shown(data)}; use maxmargin.{caller()} for local data.")
 
 
 def _is_array(data: object) -> TypeGuard[ChunkedArray]:
@@ -210,9 +207,7 @@ def learn_from(client: Client, sources: list[Source], prototype: Prototype) -> L
     except Exception as error:
         raise next((failed(p, part.exception()) for p, part in _broken(parts)), error) from error
     if not found.number:
-        raise ValueError(
-            f"{prototype._owner}: X must have an example, got none in {len(sources)} partitions."
-        )
+        raise ValueError(f"X must have an example, got none in {len(sources)} partitions.")
     return found
 
 
@@ -220,7 +215,7 @@ def learn_from_directory(directory: Directory, prototype: Prototype) -> Lesson:
     """Return the lesson of a directory: it has names and labels, so that one sequence is enough."""
     full = [p for p, number in directory.numbers.items() if number]
     if not full:
-        raise ValueError(f"{prototype._owner}: X must have an example, got none in {shown(directory.path)}.")
+        raise ValueError(f"X must have an example, got none in {shown(directory.path)}.")
     draft = twin(prototype, dict(vars(prototype)))
     part = open_part(directory.path, *directory.edges[full[0] : full[0] + 2])
     draft._structure.encode(draft, draft._validated((part, None), FIRST), None, FIRST)
@@ -249,7 +244,7 @@ def prepared(
 ) -> tuple[Parts, FloatArray | None]:
     """Return the validated examples of a partition of positive weight, and their weights."""
     given = X, y, *[None] * (draft._structure.n_parts - 2)  # further parts are not for clusters
-    return weighed(draft._validated(given, call), sample_weight, draft._owner)
+    return weighed(draft._validated(given, call), sample_weight)
 
 
 def _new(draft: Prototype, prototype: Prototype) -> dict[str, object]:

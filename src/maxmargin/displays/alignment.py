@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from maxmargin.displays.canvas import MISSED, RIGHT, WRONG, Display, as_words, final_step
 from maxmargin.encoding.kinds import checked_floats
 from maxmargin.runtime.arrays import FloatArray
+from maxmargin.runtime.wording import errors_of
 from maxmargin.structures.matchings.encode import encode_links, encode_masks
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class AlignmentDisplay(Display):
     figure_ : matplotlib Figure
     """
 
+    @errors_of("AlignmentDisplay")
     def __init__(
         self,
         predicted: _Mask,
@@ -48,11 +50,11 @@ class AlignmentDisplay(Display):
         targets: Iterable[object] | None = None,
     ) -> None:
         self.predicted, self.sure, self.possible, self.scores = predicted, sure, possible, scores
-        owner = type(self).__name__
-        self.sources = as_words(sources, predicted.shape[0], owner, "sources")
-        self.targets = as_words(targets, predicted.shape[1], owner, "targets")
+        self.sources = as_words(sources, predicted.shape[0], "sources")
+        self.targets = as_words(targets, predicted.shape[1], "targets")
 
     @classmethod
+    @errors_of("AlignmentDisplay")
     def from_estimator(
         cls,
         estimator: BaseEstimator,
@@ -81,14 +83,15 @@ class AlignmentDisplay(Display):
         -------
         AlignmentDisplay
         """
-        model = final_step(estimator, cls.__name__, "places_")
-        features = checked_floats(x, cls.__name__, "x")
+        model = final_step(estimator, "places_")
+        features = checked_floats(x, "x")
         scores = features @ model.coef_ + model.intercept_ if estimator is model else None
         predicted = estimator.predict([x])[0]
-        masks = _masks(predicted, sure, possible, features.shape[:2], cls.__name__)
+        masks = _masks(predicted, sure, possible, features.shape[:2])
         return cls(*masks, scores=scores, sources=sources, targets=targets).plot(ax)
 
     @classmethod
+    @errors_of("AlignmentDisplay")
     def from_predictions(
         cls,
         predicted: object,
@@ -116,7 +119,7 @@ class AlignmentDisplay(Display):
         AlignmentDisplay
         """
         sources, targets = list(sources), list(targets)
-        masks = _masks(predicted, sure, possible, (len(sources), len(targets)), cls.__name__)
+        masks = _masks(predicted, sure, possible, (len(sources), len(targets)))
         return cls(*masks, sources=sources, targets=targets).plot(ax)
 
     def _plot(self, ax: "Axes | None") -> None:
@@ -155,13 +158,13 @@ class AlignmentDisplay(Display):
 
 
 def _masks(
-    predicted: object, sure: object, possible: object, shape: tuple[int, ...], owner: str
+    predicted: object, sure: object, possible: object, shape: tuple[int, ...]
 ) -> tuple[_Mask, _Mask | None, _Mask | None]:
     """Return which links are predicted, sure and possible, given in any form."""
-    blank = encode_links([np.zeros((*shape, 1))], owner=owner)
+    blank = encode_links([np.zeros((*shape, 1))])
 
     def mask(links: object, name: str) -> _Mask:
-        return encode_masks([links], blank, owner=owner, name=name).reshape(shape)
+        return encode_masks([links], blank, name=name).reshape(shape)
 
     others = [
         None if links is None else mask(links, name)

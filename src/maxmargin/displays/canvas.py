@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.runtime.wording import described
+from maxmargin.runtime.wording import described, errors_of
 from maxmargin.solving.result import (
     BLUE,
     GREEN,
@@ -82,33 +82,31 @@ class Display:
             self.ax_.legend(labelcolor=ink, frameon=False, markerscale=0.7, **place)
 
 
-def final_step(estimator: BaseEstimator, owner: str, needs: str) -> BaseEstimator:
+def final_step(estimator: BaseEstimator, needs: str) -> BaseEstimator:
     """Return a fitted estimator, the last step of a pipeline; raise unless it has what a display needs."""
     if not hasattr(estimator, "fit"):
-        raise TypeError(f"{owner}: estimator must be a fitted estimator, got {described(estimator)}.")
+        raise TypeError(f"estimator must be a fitted estimator, got {described(estimator)}.")
     check_is_fitted(estimator)
     model = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     if not hasattr(model, needs):
-        raise TypeError(f"{owner}: estimator must have {needs}, got {described(model)}, which has none.")
+        raise TypeError(f"estimator must have {needs}, got {described(model)}, which has none.")
     return model
 
 
-def as_words(words: Iterable[object] | None, n: int, owner: str, name: str = "words") -> list[str]:
+def as_words(words: Iterable[object] | None, n: int, name: str = "words") -> list[str]:
     """Return one text per token: its number if none are given."""
     if words is None:
         return [str(t) for t in range(n)]
     texts = [str(word) for word in words]
     if len(texts) != n:
-        raise ValueError(f"{owner}: {name} must have {n} entries, one per token, got {len(texts)}.")
+        raise ValueError(f"{name} must have {n} entries, one per token, got {len(texts)}.")
     return texts
 
 
-def check_lengths(first: Sized, second: Sized | None, names: Sequence[str], owner: str) -> None:
+def check_lengths(first: Sized, second: Sized | None, names: Sequence[str]) -> None:
     """Raise unless the second, if it is given, is as long as the first."""
     if second is not None and len(second) != len(first):
-        raise ValueError(
-            f"{owner}: {names[1]} must have {len(first)} entries, as {names[0]} has, got {len(second)}."
-        )
+        raise ValueError(f"{names[1]} must have {len(first)} entries, as {names[0]} has, got {len(second)}.")
 
 
 def colours_of(labels: Iterable[object]) -> Colours:
@@ -141,10 +139,12 @@ class ConvergenceDisplay:
     ax_: "Sequence[Axes]"
     figure_: "Figure"
 
+    @errors_of("ConvergenceDisplay")
     def __init__(self, history: Run | Mapping[str, Run], *, tol: float | None = None) -> None:
         self.history, self.tol = history, tol
 
     @classmethod
+    @errors_of("ConvergenceDisplay")
     def from_estimator(
         cls, estimator: object, *, tol: float | None = None, ax: "Sequence[Axes] | None" = None
     ) -> Self:
@@ -161,9 +161,10 @@ class ConvergenceDisplay:
         -------
         ConvergenceDisplay
         """
-        return cls(final_step(estimator, cls.__name__, "history_").history_, tol=tol).plot(ax)
+        return cls(final_step(estimator, "history_").history_, tol=tol).plot(ax)
 
     @classmethod
+    @errors_of("ConvergenceDisplay")
     def from_history(
         cls,
         history: Run | Mapping[str, Run],

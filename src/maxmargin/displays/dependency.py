@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from maxmargin.displays.canvas import MISSED, RIGHT, WRONG, Display, as_words, check_lengths
 from maxmargin.runtime.arrays import FloatArray
-from maxmargin.runtime.wording import quoted
+from maxmargin.runtime.wording import errors_of, quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +31,7 @@ class DependencyDisplay(Display):
     figure_ : matplotlib Figure
     """
 
+    @errors_of("DependencyDisplay")
     def __init__(
         self,
         heads: Sequence[int],
@@ -38,14 +39,14 @@ class DependencyDisplay(Display):
         true_heads: Sequence[int] | None = None,
         words: Iterable[object] | None = None,
     ) -> None:
-        owner = type(self).__name__
-        check_lengths(heads, true_heads, ("heads", "true_heads"), owner)
-        self.heads = _checked(heads, "heads", owner)
-        self.true_heads = None if true_heads is None else _checked(true_heads, "true_heads", owner)
+        check_lengths(heads, true_heads, ("heads", "true_heads"))
+        self.heads = _checked(heads, "heads")
+        self.true_heads = None if true_heads is None else _checked(true_heads, "true_heads")
         numbers = range(1, len(heads) + 1)
-        self.words = as_words(numbers if words is None else words, len(heads), owner)
+        self.words = as_words(numbers if words is None else words, len(heads))
 
     @classmethod
+    @errors_of("DependencyDisplay")
     def from_estimator(
         cls,
         estimator: BaseEstimator,
@@ -78,6 +79,7 @@ class DependencyDisplay(Display):
         return cls(estimator.predict([x])[0], true_heads=y_true, words=words).plot(ax)
 
     @classmethod
+    @errors_of("DependencyDisplay")
     def from_predictions(
         cls,
         y_true: Sequence[int] | None,
@@ -150,14 +152,12 @@ class DependencyDisplay(Display):
         self._legend(ink)
 
 
-def _checked(heads: Sequence[int], name: str, owner: str) -> list[int]:
+def _checked(heads: Sequence[int], name: str) -> list[int]:
     """Return the heads as ints; raise if one is not a word of the sentence."""
     found = np.asarray(heads)
     n = len(found)
     if found.ndim != 1 or (n and (found.dtype.kind not in "iu" or found.min() < 0 or found.max() > n)):
-        raise ValueError(
-            f"{owner}: {name} must be ints from 0 to {n}, one per word, got {quoted(list(heads))}."
-        )
+        raise ValueError(f"{name} must be ints from 0 to {n}, one per word, got {quoted(list(heads))}.")
     return [int(head) for head in found]
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from maxmargin.displays.canvas import WRONG, Colours, Display, check_lengths, colours_of
 from maxmargin.encoding.kinds import checked_floats
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.wording import described, quoted
+from maxmargin.runtime.wording import described, errors_of, quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +37,7 @@ class GraphDisplay(Display):
     figure_ : matplotlib Figure
     """
 
+    @errors_of("GraphDisplay")
     def __init__(
         self,
         labels: ArrayLike,
@@ -46,20 +47,20 @@ class GraphDisplay(Display):
         shape: tuple[int, int] | None = None,
         positions: ArrayLike | None = None,
     ) -> None:
-        owner = type(self).__name__
         self.labels: list[Any] = np.ravel(labels).tolist()
         self.true_labels = None if true_labels is None else np.ravel(true_labels).tolist()
-        check_lengths(self.labels, self.true_labels, ("labels", "true_labels"), owner)
+        check_lengths(self.labels, self.true_labels, ("labels", "true_labels"))
         n = len(self.labels)
         if shape is not None and (len(shape) != 2 or shape[0] * shape[1] != n):
-            raise ValueError(f"{owner}: shape must be that of an image of {n} pixels, got {quoted(shape)}.")
+            raise ValueError(f"shape must be that of an image of {n} pixels, got {quoted(shape)}.")
         if shape is None and edges is None:
-            raise ValueError(f"{owner}: give edges, or the shape of the image whose pixels are the nodes.")
+            raise ValueError("give edges, or the shape of the image whose pixels are the nodes.")
         self.shape = None if shape is None else (int(shape[0]), int(shape[1]))
-        self.edges = np.zeros((0, 2), dtype=np.int64) if edges is None else _edges(edges, n, owner)
-        self.positions = positions if shape is not None else _positions(positions, self.edges, n, owner)
+        self.edges = np.zeros((0, 2), dtype=np.int64) if edges is None else _edges(edges, n)
+        self.positions = positions if shape is not None else _positions(positions, self.edges, n)
 
     @classmethod
+    @errors_of("GraphDisplay")
     def from_estimator(
         cls,
         estimator: BaseEstimator,
@@ -90,6 +91,7 @@ class GraphDisplay(Display):
         return cls(labels, edges=x[1], true_labels=y_true, shape=shape, positions=positions).plot(ax)
 
     @classmethod
+    @errors_of("GraphDisplay")
     def from_predictions(
         cls,
         y_true: ArrayLike | None,
@@ -167,21 +169,21 @@ def _wrong(labels: list[object], truth: list[object] | None) -> IntArray:
     return np.array([v for v, (label, true) in enumerate(pairs) if label != true], dtype=np.int64)
 
 
-def _edges(edges: ArrayLike, n: int, owner: str) -> IntArray:
+def _edges(edges: ArrayLike, n: int) -> IntArray:
     """Return the ends of edges; raise unless they are nodes."""
     ends = np.asarray(edges)
     valid = ends.size == 0 or (ends.ndim == 2 and ends.shape[1] == 2 and ends.dtype.kind in "iu")
     if not valid or (ends.size and not 0 <= ends.min() <= ends.max() < n):
-        raise ValueError(f"{owner}: edges must be pairs of nodes 0 to {n - 1}, got {described(edges)}.")
+        raise ValueError(f"edges must be pairs of nodes 0 to {n - 1}, got {described(edges)}.")
     return ends.reshape(-1, 2).astype(np.int64)
 
 
-def _positions(positions: ArrayLike | None, edges: IntArray, n: int, owner: str) -> FloatArray:
+def _positions(positions: ArrayLike | None, edges: IntArray, n: int) -> FloatArray:
     """Return where nodes are: as given, or by the two smoothest functions on the graph."""
     if positions is not None:
-        found = checked_floats(positions, owner, "positions")
+        found = checked_floats(positions, "positions")
         if found.shape != (n, 2):
-            raise ValueError(f"{owner}: positions must have shape ({n}, 2), got {found.shape}.")
+            raise ValueError(f"positions must have shape ({n}, 2), got {found.shape}.")
         return found
     if n < 4:
         return np.column_stack([np.arange(n), np.zeros(n)])

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from maxmargin.displays.canvas import Colour, Colours, Display, as_words, colours_of
+from maxmargin.runtime.wording import errors_of
 from maxmargin.structures.segments.encode import Segment, list_segments
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class SegmentsDisplay(Display):
     figure_ : matplotlib Figure
     """
 
+    @errors_of("SegmentsDisplay")
     def __init__(
         self,
         segments: Sequence[Segment],
@@ -51,9 +53,10 @@ class SegmentsDisplay(Display):
         words: Iterable[object] | None = None,
     ) -> None:
         self.segments, self.true_segments = list(segments), true_segments
-        self.words = as_words(words, n_tokens, type(self).__name__)
+        self.words = as_words(words, n_tokens)
 
     @classmethod
+    @errors_of("SegmentsDisplay")
     def from_estimator(
         cls,
         estimator: BaseEstimator,
@@ -85,6 +88,7 @@ class SegmentsDisplay(Display):
         return cls._of(y_true, estimator.predict([x])[0], n_tokens, words).plot(ax)
 
     @classmethod
+    @errors_of("SegmentsDisplay")
     def from_predictions(
         cls, y_true: object, y_pred: object, *, words: Iterable[object], ax: "Axes | None" = None
     ) -> Self:
@@ -109,10 +113,8 @@ class SegmentsDisplay(Display):
     @classmethod
     def _of(cls, y_true: object, y_pred: object, n_tokens: int, words: Iterable[object] | None) -> Self:
         """Return a display of segments in either form."""
-        offsets, owner = np.array([0, n_tokens]), cls.__name__
-        found, true = (
-            None if y is None else list_segments([y], offsets, owner=owner)[0] for y in (y_pred, y_true)
-        )
+        offsets = np.array([0, n_tokens])
+        found, true = (None if y is None else list_segments([y], offsets)[0] for y in (y_pred, y_true))
         return cls(found or [], n_tokens, true_segments=true, words=words)
 
     def _plot(self, ax: "Axes | None") -> None:

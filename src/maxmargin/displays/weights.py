@@ -9,6 +9,7 @@ import numpy as np
 from maxmargin.displays.canvas import DIVERGING, Display, final_step
 from maxmargin.estimators.inspection import FeatureWeight, WeightTable, largest_features
 from maxmargin.runtime.arrays import FloatArray
+from maxmargin.runtime.wording import errors_of
 from maxmargin.solving.result import BLUE, VERMILION
 
 if TYPE_CHECKING:
@@ -36,10 +37,12 @@ class FeaturesDisplay(Display):
     figure_ : matplotlib Figure
     """
 
+    @errors_of("FeaturesDisplay")
     def __init__(self, rows: Sequence[FeatureWeight], *, label: object = None) -> None:
         self.rows, self.label = list(rows), label
 
     @classmethod
+    @errors_of("FeaturesDisplay")
     def from_estimator(
         cls, estimator: object, label: object = None, *, k: int = 10, ax: "Axes | None" = None
     ) -> Self:
@@ -58,7 +61,7 @@ class FeaturesDisplay(Display):
         -------
         FeaturesDisplay
         """
-        model = final_step(estimator, cls.__name__, "top_features")
+        model = final_step(estimator, "top_features")
         return cls(largest_features(model, label, k), label=label).plot(ax)
 
     def _plot(self, ax: "Axes | None") -> None:
@@ -108,6 +111,7 @@ class TransitionsDisplay(Display):
     figure_ : matplotlib Figure
     """
 
+    @errors_of("TransitionsDisplay")
     def __init__(
         self,
         weights: FloatArray,
@@ -119,6 +123,7 @@ class TransitionsDisplay(Display):
         self.weights, self.before, self.after, self.meaning = weights, list(before), list(after), meaning
 
     @classmethod
+    @errors_of("TransitionsDisplay")
     def from_estimator(cls, estimator: object, *, feature: int | str = 0, ax: "Axes | None" = None) -> Self:
         """Plot the weights of pairs of labels of a fitted estimator.
 
@@ -134,7 +139,7 @@ class TransitionsDisplay(Display):
         -------
         TransitionsDisplay
         """
-        model = final_step(estimator, cls.__name__, "top_transitions")
+        model = final_step(estimator, "top_transitions")
         tables = {table.kind: table for table in model._structure.transitions(model)}
         if "pair" in tables:
             return _of_pairs(cls, tables["pair"], model.classes_.tolist()[-len(model.intercept_) :]).plot(ax)

@@ -58,13 +58,13 @@ class Words(NamedTuple):
 SEQUENCES = Words("sequence", "token")
 
 
-def check_widths(widths: Mapping[int, int], words: Words, owner: str) -> None:
+def check_widths(widths: Mapping[int, int], words: Words) -> None:
     """Raise unless all examples have the same number of features; ``widths[i]`` is that of example i."""
     first = next(iter(widths))
     for i, width in widths.items():
         if width != widths[first]:
             raise ValueError(
-                f"{owner}: {words.part}s of {words.example} {i} of X have {width} features, but those of "
+                f"{words.part}s of {words.example} {i} of X have {width} features, but those of "
                 f"{words.example} {first} have {widths[first]}; give all {words.part}s the same features."
             )
 
@@ -136,25 +136,25 @@ def is_numeric(dtype: np.dtype[np.generic]) -> bool:
     return dtype.kind in "biuf"
 
 
-def as_sequences(X: object, owner: str) -> list[object]:
+def as_sequences(X: object) -> list[object]:
     """Return X as a list of sequences; those that are iterators become lists."""
     advice = _advice_on_container(X)
     if advice or not isinstance(X, Iterable):
-        raise TypeError(f"{owner}: X must be {EXPECTED}, got {described(X)}; {advice}.")
+        raise TypeError(f"X must be {EXPECTED}, got {described(X)}; {advice}.")
     return [list(item) if isinstance(item, Iterator) else item for item in X]
 
 
-def some_sequences(X: object, owner: str) -> list[object]:
+def some_sequences(X: object) -> list[object]:
     """Return X as a list of sequences, of which one or more have tokens."""
-    return checked_some(as_sequences(X, owner), "sequence", owner)
+    return checked_some(as_sequences(X), "sequence")
 
 
-def checked_some(items: list[object], noun: str, owner: str) -> list[object]:
+def checked_some(items: list[object], noun: str) -> list[object]:
     """Return the examples; raise if all of them are empty."""
     if not items:
-        raise ValueError(f"{owner}: X has no {noun}, expected at least one; got an empty list.")
+        raise ValueError(f"X has no {noun}, expected at least one; got an empty list.")
     if all(map(is_empty, items)):
-        raise ValueError(f"{owner}: each {noun} of X is empty; give one or more that are not.")
+        raise ValueError(f"each {noun} of X is empty; give one or more that are not.")
     return items
 
 
@@ -183,14 +183,14 @@ def _advice_on_container(X: object) -> str:
     return "" if isinstance(X, Iterable) else "pass a list"
 
 
-def find_kind(sequences: list[object], owner: str, words: Words = SEQUENCES) -> Kind:
+def find_kind(sequences: list[object], words: Words = SEQUENCES) -> Kind:
     """Return the kind of the first sequence whose kind is recognisable."""
-    kinds = (kind_of(sequence, i, owner, words) for i, sequence in enumerate(sequences))
+    kinds = (kind_of(sequence, i, words) for i, sequence in enumerate(sequences))
     # Tokens without features are the same as empty lists of strings.
     return next((kind for kind in kinds if kind is not None), "strings")
 
 
-def kind_of(sequence: object, i: int, owner: str, words: Words = SEQUENCES) -> Kind | None:
+def kind_of(sequence: object, i: int, words: Words = SEQUENCES) -> Kind | None:
     """Return the kind of sequence i; None if it has no tokens, or only tokens without features."""
     if is_sparse(sequence):
         return "sparse"
@@ -202,24 +202,24 @@ def kind_of(sequence: object, i: int, owner: str, words: Words = SEQUENCES) -> K
     if isinstance(sequence, str | bytes | Mapping) or not isinstance(sequence, Iterable):
         is_text = isinstance(sequence, str | bytes)
         raise TypeError(
-            f"{owner}: {words.example} {i} of X is {described(sequence)}, expected a list of {words.part}s, "
+            f"{words.example} {i} of X is {described(sequence)}, expected a list of {words.part}s, "
             "a 2-D array or a sparse matrix; "
             + ("describe each word by features." if is_text else f"if X is one {words.example} pass [X].")
         )
-    kinds = (kind_of_token(token, words.place(i, t), owner, words) for t, token in enumerate(sequence))
+    kinds = (kind_of_token(token, words.place(i, t), words) for t, token in enumerate(sequence))
     return next((kind for kind in kinds if kind is not None), None)
 
 
-def kind_of_token(token: object, where: str, owner: str, words: Words = SEQUENCES) -> Kind | None:
+def kind_of_token(token: object, where: str, words: Words = SEQUENCES) -> Kind | None:
     """Return the kind of sequence that a token belongs to; None if the token has no features."""
     if isinstance(token, str | bytes):
         raise TypeError(
-            f"{owner}: {where} is the plain string {quoted(token)}, expected a dict or a list of "
+            f"{where} is the plain string {quoted(token)}, expected a dict or a list of "
             f"feature strings; wrap words as [[word], ...], and if X is one {words.example} pass [X]."
         )
     if isinstance(token, Number | np.bool_):
         raise ValueError(
-            f"{owner}: {where} is the number {quoted(token)}, so the {words.example} is 1-D; expected 2-D "
+            f"{where} is the number {quoted(token)}, so the {words.example} is 1-D; expected 2-D "
             f"(length, n_features): use reshape(-1, 1) for one feature, [X] if X is one {words.example}."
         )
     if isinstance(token, Mapping):
@@ -228,13 +228,12 @@ def kind_of_token(token: object, where: str, owner: str, words: Words = SEQUENCE
         return "strings"
     if not isinstance(token, Iterable):
         raise TypeError(
-            f"{owner}: {where} is {described(token)}, expected a dict, a list of feature strings "
-            "or a list of numbers."
+            f"{where} is {described(token)}, expected a dict, a list of feature strings or a list of numbers."
         )
-    return _kind_of_features(token, where, owner)
+    return _kind_of_features(token, where)
 
 
-def _kind_of_features(token: Iterable[object], where: str, owner: str) -> Kind | None:
+def _kind_of_features(token: Iterable[object], where: str) -> Kind | None:
     """Return the kind of a token, recognised by its first feature; None if it has no features."""
     nothing = object()
     first = next(iter(token), nothing)
@@ -245,27 +244,27 @@ def _kind_of_features(token: Iterable[object], where: str, owner: str) -> Kind |
     if isinstance(first, Number | np.bool_):
         return "dense"
     raise TypeError(
-        f"{owner}: {where} starts with {described(first)}, expected feature strings or numbers; "
+        f"{where} starts with {described(first)}, expected feature strings or numbers; "
         "use a dict {name: number} for named features."
     )
 
 
-def mixture(i: int, sequence: object, kind: Kind, owner: str, words: Words = SEQUENCES) -> TypeError:
+def mixture(i: int, sequence: object, kind: Kind, words: Words = SEQUENCES) -> TypeError:
     """Return the error for sequence i if the sequences before it are of another kind."""
-    other = kind_of(sequence, i, owner, words)
+    other = kind_of(sequence, i, words)
     got = described(sequence) if other is None or other == kind else NOUNS[other]
     return TypeError(
-        f"{owner}: {words.example} {i} of X is {got}, but the first is {NOUNS[kind]}; "
+        f"{words.example} {i} of X is {got}, but the first is {NOUNS[kind]}; "
         f"give all {words.example}s the same form."
     )
 
 
-def checked_floats(values: object, owner: str, name: str) -> FloatArray:
+def checked_floats(values: object, name: str) -> FloatArray:
     """Return an array of float64; raise unless all values are numbers."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{owner}: {name} must be numbers, got {described(values)}.") from None
+        raise ValueError(f"{name} must be numbers, got {described(values)}.") from None
 
 
 _Encoded = TypeVar("_Encoded")

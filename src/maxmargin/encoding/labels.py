@@ -16,12 +16,7 @@ Labels = NDArray[np.int64] | NDArray[np.str_]
 
 
 def encode_labels(
-    y: object,
-    offsets: Offsets | None = None,
-    *,
-    classes: ArrayLike | None = None,
-    owner: str = "ChainSVC",
-    words: Words = SEQUENCES,
+    y: object, offsets: Offsets | None = None, *, classes: ArrayLike | None = None, words: Words = SEQUENCES
 ) -> tuple[NDArray[np.int64], Labels]:
     """Number the labels of all sequences.
 
@@ -34,8 +29,6 @@ def encode_labels(
         them, each sequence must have a label.
     classes : array-like, optional
         The known labels; by default all labels of y, sorted.
-    owner : str, default="ChainSVC"
-        The name to use in error messages.
     words : Words, optional
         What error messages call sequences and tokens.
 
@@ -51,17 +44,17 @@ def encode_labels(
     >>> encode_labels([["N", "V"], ["D", "N"]])
     (array([1, 2, 0, 1]), array(['D', 'N', 'V'], dtype='<U1'))
     """
-    sequences = _label_sequences(y, owner, words)
+    sequences = _label_sequences(y, words)
     lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
-    _check_lengths(lengths, offsets, owner, words)
+    _check_lengths(lengths, offsets, words)
     labels = list(chain.from_iterable(sequences))
-    _check_types(labels, lengths, owner, words)
-    known = sorted_classes(labels, owner) if classes is None else np.asarray(classes)
+    _check_types(labels, lengths, words)
+    known = sorted_classes(labels) if classes is None else np.asarray(classes)
     numbers = {label: k for k, label in enumerate(known.tolist())}
     try:
         codes = np.fromiter(map(numbers.__getitem__, labels), np.int64, len(labels))
     except KeyError:
-        raise _unknown_label(labels, lengths, numbers, owner, words) from None
+        raise _unknown_label(labels, lengths, numbers, words) from None
     return codes, known
 
 
@@ -85,21 +78,21 @@ def holds_arrays(y: object) -> bool:
     return isinstance(y, Iterable) and isinstance(next(iter(y), None), np.ndarray)
 
 
-def _label_sequences(y: object, owner: str, words: Words) -> list[Sequence[object]]:
+def _label_sequences(y: object, words: Words) -> list[Sequence[object]]:
     """Return one list or tuple of labels per sequence."""
     is_frame = hasattr(y, "columns") and hasattr(y, "shape")
     if isinstance(y, str | bytes | Mapping | Set) or is_frame or not isinstance(y, Iterable):
         raise TypeError(
-            f"{owner}: y must be a list of label sequences, got {described(y)}; "
+            f"y must be a list of label sequences, got {described(y)}; "
             f"pass one list of labels per {words.example}."
         )
-    sequences = [_plain(labels, i, owner, words) for i, labels in enumerate(y)]
+    sequences = [_plain(labels, i, words) for i, labels in enumerate(y)]
     if not sequences:
-        raise ValueError(f"{owner}: y has no {words.example}, expected at least one.")
+        raise ValueError(f"y has no {words.example}, expected at least one.")
     return sequences
 
 
-def _plain(labels: object, i: int, owner: str, words: Words) -> Sequence[object]:
+def _plain(labels: object, i: int, words: Words) -> Sequence[object]:
     """Return the labels of sequence i as a list or tuple."""
     if isinstance(labels, list | tuple):
         return labels
@@ -109,37 +102,36 @@ def _plain(labels: object, i: int, owner: str, words: Words) -> Sequence[object]
     is_scalar = getattr(labels, "shape", None) == ()
     if is_scalar or not isinstance(labels, Iterable) or isinstance(labels, str | bytes | Mapping | Set):
         raise TypeError(
-            f"{owner}: y must be a list of label sequences, but y[{i}] is {described(labels)}; "
+            f"y must be a list of label sequences, but y[{i}] is {described(labels)}; "
             f"if y is one {words.example} pass [y]."
         )
     return list(labels.tolist() if hasattr(labels, "tolist") else labels)
 
 
-def _check_lengths(lengths: NDArray[np.int64], offsets: Offsets | None, owner: str, words: Words) -> None:
+def _check_lengths(lengths: NDArray[np.int64], offsets: Offsets | None, words: Words) -> None:
     example, part = words
     if offsets is not None:
         expected = np.diff(offsets)
         if len(expected) != len(lengths):
             raise ValueError(
-                f"{owner}: X has {len(expected)} {example}s, but y has {len(lengths)}; "
+                f"X has {len(expected)} {example}s, but y has {len(lengths)}; "
                 f"give one label sequence per {example}."
             )
         wrong = np.flatnonzero(lengths != expected)
         if len(wrong):
             i = wrong[0]
             raise ValueError(
-                f"{owner}: {example} {i} has {expected[i]} {part}s in X, but {lengths[i]} labels "
+                f"{example} {i} has {expected[i]} {part}s in X, but {lengths[i]} labels "
                 f"in y; give one label per {part}."
             )
     empty = np.flatnonzero(lengths == 0)
     if offsets is None and len(empty):
         raise ValueError(
-            f"{owner}: y[{empty[0]}] is empty, expected at least one label; "
-            f"remove empty {example}s from X and y."
+            f"y[{empty[0]}] is empty, expected at least one label; remove empty {example}s from X and y."
         )
 
 
-def _check_types(labels: list[object], lengths: NDArray[np.int64], owner: str, words: Words) -> None:
+def _check_types(labels: list[object], lengths: NDArray[np.int64], words: Words) -> None:
     """Raise unless all labels are strings, or all are integers."""
     types = set(map(type, labels))
     text = {t for t in types if issubclass(t, str)}
@@ -150,31 +142,31 @@ def _check_types(labels: list[object], lengths: NDArray[np.int64], owner: str, w
     if wrong:
         k = next(k for k, label in enumerate(labels) if type(label) in wrong)
         raise TypeError(
-            f"{owner}: {_place(k, lengths, words)} is {described(labels[k])}, "
+            f"{_place(k, lengths, words)} is {described(labels[k])}, "
             "expected a str or an int; convert or remove it."
         )
     k = next(k for k, label in enumerate(labels) if (type(label) in text) != (type(labels[0]) in text))
     raise TypeError(
-        f"{owner}: {_place(k, lengths, words)} is {described(labels[k])}, but the first label is "
+        f"{_place(k, lengths, words)} is {described(labels[k])}, but the first label is "
         f"{described(labels[0])}; make all labels str or all int."
     )
 
 
-def sorted_classes(labels: Iterable[object], owner: str) -> Labels:
+def sorted_classes(labels: Iterable[object]) -> Labels:
     """Return the distinct labels, all of them strings or all ints, in order."""
     distinct = sorted(dict.fromkeys(labels))  # type: ignore[type-var]  # all str or all int
     if not distinct:
-        raise ValueError(f"{owner}: y has no label, expected at least one.")
+        raise ValueError("y has no label, expected at least one.")
     try:
         classes = np.array(distinct, str if isinstance(distinct[0], str) else np.int64)
     except OverflowError:
-        raise ValueError(f"{owner}: an integer label of y does not fit into 64 bits.") from None
+        raise ValueError("an integer label of y does not fit into 64 bits.") from None
     if classes.tolist() != distinct:
-        raise ValueError(f"{owner}: a label of y ends with the NUL character; remove it.")
+        raise ValueError("a label of y ends with the NUL character; remove it.")
     return classes
 
 
-def listed_classes(classes: object, owner: str) -> list[object]:
+def listed_classes(classes: object) -> list[object]:
     """Return the labels that a user says there are, as a list of strings or one of numbers."""
     labels: list[object] = []
     if isinstance(classes, Iterable) and not isinstance(classes, str | bytes | Mapping):
@@ -183,28 +175,28 @@ def listed_classes(classes: object, owner: str) -> list[object]:
     wrong = [label for label in labels if not isinstance(label, kind) or label != label]
     if wrong or not labels:
         raise TypeError(
-            f"{owner}: classes must be a list of all labels, each a str or each a number, got "
+            "classes must be a list of all labels, each a str or each a number, got "
             f"{described((wrong or [classes])[0])}; give one list of all labels."
         )
     return labels
 
 
-def given_classes(classes: object, owner: str) -> Labels:
+def given_classes(classes: object) -> Labels:
     """Return the labels that a user says there are, sorted: strings or ints."""
-    labels = listed_classes(classes, owner)
+    labels = listed_classes(classes)
     wrong = next((label for label in labels if not isinstance(label, str | Integral | np.bool_)), None)
     if wrong is not None:
-        raise TypeError(f"{owner}: classes must be str or int, got {described(wrong)}; convert it.")
-    return sorted_classes(labels, owner)
+        raise TypeError(f"classes must be str or int, got {described(wrong)}; convert it.")
+    return sorted_classes(labels)
 
 
 def _unknown_label(
-    labels: list[object], lengths: NDArray[np.int64], numbers: dict[str | int, int], owner: str, words: Words
+    labels: list[object], lengths: NDArray[np.int64], numbers: dict[str | int, int], words: Words
 ) -> ValueError:
     k = next(k for k, label in enumerate(labels) if label not in numbers)
     known = ", ".join(map(quoted, list(numbers)[:5])) + (", ..." if len(numbers) > 5 else "")
     return ValueError(
-        f"{owner}: {_place(k, lengths, words)} is {quoted(labels[k])}, expected one of the "
+        f"{_place(k, lengths, words)} is {quoted(labels[k])}, expected one of the "
         f"{len(numbers)} known labels ({known}); fit on data that has it, or remove the {words.example}."
     )
 
@@ -223,44 +215,44 @@ def pad_columns(matrix: FloatArray, width: int) -> FloatArray:
     return out
 
 
-def cost_matrix(loss: object, names: tuple[str, ...], n_labels: int, owner: str) -> FloatArray:
+def cost_matrix(loss: object, names: tuple[str, ...], n_labels: int) -> FloatArray:
     """Return cost[truth, label] for a loss given by name (all 0/1) or as a matrix, of two labels or more."""
-    check_several(n_labels, owner)
+    check_several(n_labels)
     if isinstance(loss, str):
         if loss not in names:
             raise ValueError(
-                f"{owner}: loss must be one of {', '.join(map(repr, names))} or a cost matrix "
+                f"loss must be one of {', '.join(map(repr, names))} or a cost matrix "
                 f"of shape ({n_labels}, {n_labels}), got {shown(loss)}."
             )
         return 1.0 - np.eye(n_labels)
-    cost = _numbers(loss, n_labels, owner)
+    cost = _numbers(loss, n_labels)
     if cost.shape != (n_labels, n_labels):
         raise ValueError(
-            f"{owner}: a cost matrix must have one row and column per label, shape "
+            "a cost matrix must have one row and column per label, shape "
             f"({n_labels}, {n_labels}), got {cost.shape}."
         )
     if not np.isfinite(cost).all() or (cost < 0).any() or np.diagonal(cost).any():
         raise ValueError(
-            f"{owner}: a cost matrix must be finite and nonnegative with zeros on its diagonal "
-            f"(the truth costs nothing)."
+            "a cost matrix must be finite and nonnegative with zeros on its diagonal "
+            "(the truth costs nothing)."
         )
     return cost
 
 
-def _numbers(loss: object, n_labels: int, owner: str) -> FloatArray:
+def _numbers(loss: object, n_labels: int) -> FloatArray:
     try:
         return np.asarray(loss, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{owner}: loss must be a name or a matrix of numbers of shape ({n_labels}, {n_labels}), "
+            f"loss must be a name or a matrix of numbers of shape ({n_labels}, {n_labels}), "
             f"got {described(loss)}."
         ) from None
 
 
-def check_several(n_labels: int, owner: str) -> None:
+def check_several(n_labels: int) -> None:
     """Raise unless there are at least two labels."""
     if n_labels < 2:
         raise ValueError(
-            f"{owner}: y must have at least two different labels, got {n_labels} class; with one label there "
+            f"y must have at least two different labels, got {n_labels} class; with one label there "
             "is nothing to learn (in cross-validation, shuffle or use fewer folds)."
         )

@@ -300,9 +300,9 @@ class _Block(Protocol):
 _Rows = TypeVar("_Rows", bound=_Block)
 
 
-def stack_dense(sequences: list[object], owner: str) -> Tokens:
+def stack_dense(sequences: list[object]) -> Tokens:
     """Return the rows of all arrays: a view if they are consecutive parts of one array, else new."""
-    blocks, offsets = _dense_blocks(sequences, owner)
+    blocks, offsets = _dense_blocks(sequences)
     dtype = np.dtype(value_dtype(_common_dtype(blocks)))
     rows = joint_view(blocks) if blocks[0].dtype == dtype else None
     if rows is None:
@@ -310,19 +310,19 @@ def stack_dense(sequences: list[object], owner: str) -> Tokens:
     bad = first_not_finite(rows)
     if bad is not None:
         token, feature = divmod(bad, rows.shape[1])
-        raise _not_finite(rows[token, feature], feature, token, offsets, owner)
+        raise _not_finite(rows[token, feature], feature, token, offsets)
     return Tokens(rows, offsets)
 
 
-def dense_rows(sequences: list[object], owner: str) -> tuple[NDArray[Any], Offsets]:
+def dense_rows(sequences: list[object]) -> tuple[NDArray[Any], Offsets]:
     """Return the rows of all arrays in a new one, in the dtype that holds all of theirs, and the offsets."""
-    blocks, offsets = _dense_blocks(sequences, owner)
+    blocks, offsets = _dense_blocks(sequences)
     return _gathered(blocks, offsets, _common_dtype(blocks)), offsets
 
 
-def _dense_blocks(sequences: list[object], owner: str) -> tuple[Sequence[NDArray[Any]], Offsets]:
+def _dense_blocks(sequences: list[object]) -> tuple[Sequence[NDArray[Any]], Offsets]:
     """Return the arrays that have rows, and the offsets of all."""
-    return _checked([_dense_block(sequence, i, owner) for i, sequence in enumerate(sequences)], owner)
+    return _checked([_dense_block(sequence, i) for i, sequence in enumerate(sequences)])
 
 
 def _common_dtype(blocks: Sequence[NDArray[Any]]) -> np.dtype[Any]:
@@ -335,13 +335,13 @@ def _gathered(blocks: Sequence[NDArray[Any]], offsets: Offsets, dtype: np.dtype[
     return np.concatenate(blocks, out=rows, casting="same_kind")
 
 
-def stack_sparse(sequences: list[object], owner: str) -> Tokens:
+def stack_sparse(sequences: list[object]) -> Tokens:
     """Return the rows of all sparse matrices, in canonical form."""
-    rows, offsets = csr_rows(sequences, owner)
+    rows, offsets = csr_rows(sequences)
     bad = first_not_finite(rows.data)
     if bad is not None:
         token = int(np.searchsorted(rows.indptr, bad, side="right")) - 1
-        raise _not_finite(rows.data[bad], rows.indices[bad], token, offsets, owner)
+        raise _not_finite(rows.data[bad], rows.indices[bad], token, offsets)
     n_features = rows.shape[1]
     indices = rows.indices.astype(np.int32, copy=False) if n_features <= _INT32 else rows.indices
     indptr = rows.indptr.astype(np.int64, copy=False)
@@ -351,66 +351,66 @@ def stack_sparse(sequences: list[object], owner: str) -> Tokens:
     return Tokens(encoded(data, indices, indptr, n_features), offsets)
 
 
-def csr_rows(sequences: list[object], owner: str) -> tuple[csr_array, Offsets]:
+def csr_rows(sequences: list[object]) -> tuple[csr_array, Offsets]:
     """Return the rows of all sparse matrices, without duplicates, and the offsets."""
-    given = [_sparse_block(sequence, i, owner) for i, sequence in enumerate(sequences)]
-    blocks, offsets = _checked(given, owner)
+    given = [_sparse_block(sequence, i) for i, sequence in enumerate(sequences)]
+    blocks, offsets = _checked(given)
     data = np.concatenate([block.data for block in blocks])
     indices = np.concatenate([block.indices for block in blocks])
     counts = np.concatenate([np.diff(block.indptr) for block in blocks])
     indptr = np.append(0, np.cumsum(counts, dtype=np.int64)).astype(index_dtype(indices, len(data)))
     rows = csr_of(data, indices.astype(indptr.dtype, copy=False), indptr, blocks[0].shape[1])
-    _check_indices(rows, given, owner)
+    _check_indices(rows, given)
     return in_order(rows), offsets
 
 
-def _check_indices(rows: csr_array, blocks: list[CsrMatrix], owner: str) -> None:
+def _check_indices(rows: csr_array, blocks: list[CsrMatrix]) -> None:
     """Raise if an index is out of range. One check of all sequences is faster than one check of each."""
     try:
-        check_entries(rows, f"{owner}: X")
+        check_entries(rows, "X")
     except (TypeError, ValueError):
         for i, block in enumerate(blocks):
-            check_entries(block, f"{owner}: sequence {i} of X")
+            check_entries(block, f"sequence {i} of X")
         raise
 
 
-def _dense_block(sequence: object, i: int, owner: str) -> NDArray[np.number | np.bool_]:
+def _dense_block(sequence: object, i: int) -> NDArray[np.number | np.bool_]:
     if is_sparse(sequence):
-        raise mixture(i, sequence, "dense", owner)
+        raise mixture(i, sequence, "dense")
     try:
         block = np.asarray(sequence)
         block = block.astype(np.float64) if block.dtype == object else block
     except (TypeError, ValueError):
-        raise _not_numbers(sequence, i, owner) from None
+        raise _not_numbers(sequence, i) from None
     if not is_numeric(block.dtype):
-        raise _not_numbers(sequence, i, owner)
+        raise _not_numbers(sequence, i)
     if block.ndim != 2 and block.size:
-        raise _not_two_dimensional(block, i, owner)
+        raise _not_two_dimensional(block, i)
     return block
 
 
-def _not_numbers(sequence: object, i: int, owner: str) -> Exception:
-    if kind_of(sequence, i, owner) not in ("dense", None):
-        return mixture(i, sequence, "dense", owner)
+def _not_numbers(sequence: object, i: int) -> Exception:
+    if kind_of(sequence, i) not in ("dense", None):
+        return mixture(i, sequence, "dense")
     return ValueError(
-        f"{owner}: sequence {i} of X is {described(sequence)}, which is not a 2-D array of real numbers; "
+        f"sequence {i} of X is {described(sequence)}, which is not a 2-D array of real numbers; "
         "give every token the same number of features, each a real number."
     )
 
 
-def _sparse_block(sequence: object, i: int, owner: str) -> CsrMatrix:
+def _sparse_block(sequence: object, i: int) -> CsrMatrix:
     if not is_sparse(sequence):
         if is_empty(sequence):
             return csr_array((0, 0))
-        raise mixture(i, sequence, "sparse", owner)
+        raise mixture(i, sequence, "sparse")
     if len(sequence.shape) != 2:
-        raise _not_two_dimensional(sequence, i, owner)
+        raise _not_two_dimensional(sequence, i)
     if not is_numeric(sequence.dtype):
-        raise TypeError(f"{owner}: sequence {i} of X has dtype {sequence.dtype}, expected real numbers.")
-    return as_csr(sequence, f"{owner}: sequence {i} of X")
+        raise TypeError(f"sequence {i} of X has dtype {sequence.dtype}, expected real numbers.")
+    return as_csr(sequence, f"sequence {i} of X")
 
 
-def _checked(blocks: Sequence[_Rows], owner: str) -> tuple[Sequence[_Rows], Offsets]:
+def _checked(blocks: Sequence[_Rows]) -> tuple[Sequence[_Rows], Offsets]:
     """Return the blocks that have rows, and the offsets of all; raise if numbers of features differ."""
     lengths = np.array([block.shape[0] if block.ndim else 0 for block in blocks], np.int64)
     present = np.flatnonzero(lengths).tolist()
@@ -419,23 +419,23 @@ def _checked(blocks: Sequence[_Rows], owner: str) -> tuple[Sequence[_Rows], Offs
     ragged = next((k for k, block in enumerate(kept) if block.shape[1] != n_features), None)
     if ragged is not None:
         raise ValueError(
-            f"{owner}: sequence {present[ragged]} of X has {kept[ragged].shape[1]} features, but sequence "
+            f"sequence {present[ragged]} of X has {kept[ragged].shape[1]} features, but sequence "
             f"{present[0]} has {n_features}; give all sequences the same features."
         )
     if n_features == 0:
-        raise ValueError(f"{owner}: X has 0 features, expected at least 1.")
+        raise ValueError("X has 0 features, expected at least 1.")
     return kept, offsets_of(lengths)
 
 
-def _not_two_dimensional(block: object, i: int, owner: str) -> ValueError:
+def _not_two_dimensional(block: object, i: int) -> ValueError:
     return ValueError(
-        f"{owner}: sequence {i} of X is {described(block)}, expected 2-D (length, n_features); "
+        f"sequence {i} of X is {described(block)}, expected 2-D (length, n_features); "
         "use reshape(-1, 1) for one feature, [X] if X is one sequence."
     )
 
 
-def _not_finite(value: float, feature: int, token: int, offsets: Offsets, owner: str) -> ValueError:
+def _not_finite(value: float, feature: int, token: int, offsets: Offsets) -> ValueError:
     return ValueError(
-        f"{owner}: feature {feature} of {place(offsets, token)} is {value}, expected a finite "
+        f"feature {feature} of {place(offsets, token)} is {value}, expected a finite "
         "number; remove or impute it."
     )

@@ -49,7 +49,7 @@ class _NotAName(Exception):
 
 
 def flattened(
-    tokens: Sequence[Collection[object]], place: Callable[[int], str], owner: str, sign: str = "="
+    tokens: Sequence[Collection[object]], place: Callable[[int], str], sign: str = "="
 ) -> tuple[list[list[str]], list[object]]:
     """Return the names of the features of each token, and the values of all features, in the same order.
 
@@ -59,8 +59,6 @@ def flattened(
         Names and texts may be bytes in UTF-8.
     place : callable
         Describes the place of a token, given its number, for error messages.
-    owner : str
-        The name that errors begin with.
     sign : str, default="="
         What stands between a name and its text.
 
@@ -77,10 +75,10 @@ def flattened(
         try:
             _add(token, "", sign, names, values)
         except _NotAName as error:
-            raise TypeError(f"{owner}: {place(t)} has the feature {error}") from None
+            raise TypeError(f"{place(t)} has the feature {error}") from None
         except RecursionError:
             raise ValueError(
-                f"{owner}: {place(t)} has hundreds of dicts within dicts, or one within itself; flatten them."
+                f"{place(t)} has hundreds of dicts within dicts, or one within itself; flatten them."
             ) from None
         bags.append(names)
     return bags, values
@@ -282,23 +280,23 @@ class NamedFeatures(NamedTuple):
         return place(self.offsets, token, self.words)
 
 
-def read_named(sequences: list[object], kind: Kind, owner: str, words: Words = SEQUENCES) -> NamedFeatures:
+def read_named(sequences: list[object], kind: Kind, words: Words = SEQUENCES) -> NamedFeatures:
     """Return the named features of all tokens of all sequences."""
-    features = plain_tokens(sequences, kind, owner, words)
+    features = plain_tokens(sequences, kind, words)
     types = set(map(type, features.tokens))
     if dict not in types:
         return features
-    return _read_dicts(features, owner) if types == {dict} else read_nested(features, owner)
+    return _read_dicts(features) if types == {dict} else read_nested(features)
 
 
-def plain_tokens(sequences: list[object], kind: Kind, owner: str, words: Words = SEQUENCES) -> NamedFeatures:
+def plain_tokens(sequences: list[object], kind: Kind, words: Words = SEQUENCES) -> NamedFeatures:
     """Return all tokens as dicts and collections of strings, as if their features were what these hold."""
-    lists = [_as_list(sequence, i, kind, owner, words) for i, sequence in enumerate(sequences)]
+    lists = [_as_list(sequence, i, kind, words) for i, sequence in enumerate(sequences)]
     offsets = offsets_of(_lengths(lists))
     items = list(chain.from_iterable(lists))
     if not set(map(type, items)) <= PLAIN:
         items = [
-            _plain(token, words.place(i, t), owner, words)
+            _plain(token, words.place(i, t), words)
             for i, sequence in enumerate(lists)
             for t, token in enumerate(sequence)
         ]
@@ -306,68 +304,68 @@ def plain_tokens(sequences: list[object], kind: Kind, owner: str, words: Words =
     return NamedFeatures(items, offsets, counts, items, counts, None, words)
 
 
-def read_nested(features: NamedFeatures, owner: str, sign: str = "=") -> NamedFeatures:
+def read_nested(features: NamedFeatures, sign: str = "=") -> NamedFeatures:
     """Return the features of tokens of any form: dicts within dicts, dicts among lists, names in bytes.
 
     This is the slowest reader, and the one that says which name is wrong; flat dicts and lists of strings do
     without it.
     """
-    bags, values = flattened(features.tokens, features.place, owner, sign)
+    bags, values = flattened(features.tokens, features.place, sign)
     sizes = _lengths(bags)
     features = features._replace(tokens=bags, counts=sizes, bags=bags, sizes=sizes)
-    return features._replace(values=_checked_numbers(features, values, set(map(type, values)), owner))
+    return features._replace(values=_checked_numbers(features, values, set(map(type, values))))
 
 
 def _lengths(items: Sequence[Sized]) -> NDArray[np.int64]:
     return np.fromiter(map(len, items), np.int64, len(items))
 
 
-def _as_list(sequence: object, i: int, kind: Kind, owner: str, words: Words) -> Sequence[Any]:
+def _as_list(sequence: object, i: int, kind: Kind, words: Words) -> Sequence[Any]:
     if isinstance(sequence, list | tuple):
         return sequence
     if is_empty(sequence):
         return []
-    if not isinstance(sequence, Iterable) or kind_of(sequence, i, owner, words) in ("dense", "sparse"):
-        raise mixture(i, sequence, kind, owner, words)
+    if not isinstance(sequence, Iterable) or kind_of(sequence, i, words) in ("dense", "sparse"):
+        raise mixture(i, sequence, kind, words)
     return list(np.asarray(sequence).tolist() if hasattr(sequence, "__array__") else sequence)
 
 
-def _plain(token: Any, where: str, owner: str, words: Words) -> Collection[str]:
+def _plain(token: Any, where: str, words: Words) -> Collection[str]:
     """Return the token as a dict or a list, or raise if it is neither."""
     if type(token) in PLAIN:
         return token
-    kind_of_token(token, where, owner, words)
+    kind_of_token(token, where, words)
     if isinstance(token, Mapping):
         return dict(token)
     if isinstance(token, GeneratorType) and token.gi_frame is None:
         raise ValueError(
-            f"{owner}: {where} is a generator that is already exhausted; "
+            f"{where} is a generator that is already exhausted; "
             f"pass lists if the {words.part}s are read more than once."
         )
     return token.tolist() if isinstance(token, np.ndarray) else list(token)
 
 
-def _read_dicts(features: NamedFeatures, owner: str) -> NamedFeatures:
+def _read_dicts(features: NamedFeatures) -> NamedFeatures:
     """Return the features of tokens that are dicts, given their names and values."""
     tokens = cast("list[dict[str, Any]]", features.tokens)
     values = list(chain.from_iterable(map(dict.values, tokens)))
     types = set(map(type, values))
     if not all(issubclass(t, str | Real | np.bool_) for t in types):
-        return read_nested(features, owner)
-    numbers = _checked_numbers(features, values, types, owner)
+        return read_nested(features)
+    numbers = _checked_numbers(features, values, types)
     text = {t for t in types if issubclass(t, str)}
     if not text:
         return features._replace(values=numbers)
     try:
         names = _names(tokens, values, types, text)
     except TypeError:
-        return read_nested(features, owner)
+        return read_nested(features)
     bags = [names[start : start + CHUNK] for start in range(0, len(names), CHUNK)]
     return features._replace(bags=bags, sizes=_lengths(bags), values=numbers)
 
 
 def _checked_numbers(
-    features: NamedFeatures, values: list[Any], types: set[type], owner: str
+    features: NamedFeatures, values: list[Any], types: set[type]
 ) -> NDArray[np.float64] | None:
     """Return the values of all features as `_numbers` does; raise unless they are finite numbers or texts."""
     text = {t for t in types if issubclass(t, str)}
@@ -375,11 +373,11 @@ def _checked_numbers(
     if others:
         wrong = (k for k, value in enumerate(values) if type(value) in others and not _is_number(value))
         if (k := next(wrong, None)) is not None:
-            raise TypeError(_wrong_value(features, k, values[k], owner))
+            raise TypeError(_wrong_value(features, k, values[k]))
     numbers = _numbers(values, text)
     bad = None if numbers is None else first_not_finite(numbers)
     if bad is not None:
-        raise ValueError(_wrong_value(features, bad, values[bad], owner))
+        raise ValueError(_wrong_value(features, bad, values[bad]))
     return numbers
 
 
@@ -428,12 +426,12 @@ def _float(value: Any) -> float:
         return float("inf")
 
 
-def _wrong_value(features: NamedFeatures, k: int, value: object, owner: str) -> str:
+def _wrong_value(features: NamedFeatures, k: int, value: object) -> str:
     """Return the message for the value of feature k, counted over all tokens."""
     token = int(np.searchsorted(np.cumsum(features.counts), k, side="right"))
     names = chain.from_iterable(features.tokens)
     name = next(name for j, name in enumerate(names) if j == k)
     return (
-        f"{owner}: feature {quoted(name)} of {features.place(token)} is {described(value)}, expected a "
+        f"feature {quoted(name)} of {features.place(token)} is {described(value)}, expected a "
         "finite number, a bool, a str, or a dict or list of features; remove or replace it."
     )

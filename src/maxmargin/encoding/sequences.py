@@ -27,7 +27,7 @@ from maxmargin.encoding.kinds import (
 from maxmargin.encoding.matrices import assemble, drop_columns, ones, sparse_rows, stack_dense, stack_sparse
 from maxmargin.encoding.names import NamedFeatures, Vocabulary, learn, read_named, read_nested
 from maxmargin.runtime.arrays import IntArray, is_sparse
-from maxmargin.runtime.wording import described
+from maxmargin.runtime.wording import caller, described
 
 # Sequences whose named features are already numbered, as fast readers produce them.
 
@@ -82,13 +82,13 @@ def joined(blocks: Iterable[NumberedSequences]) -> NumberedSequences:
     return NumberedSequences(list(number), np.concatenate(codes), None, np.concatenate(counts), offsets)
 
 
-def numbered(sequences: list[object], kind: Kind, owner: str, words: Words = SEQUENCES) -> NumberedSequences:
+def numbered(sequences: list[object], kind: Kind, words: Words = SEQUENCES) -> NumberedSequences:
     """Number the named features of sequences whose tokens are dicts or collections of strings."""
-    features = read_named(sequences, kind, owner, words)
+    features = read_named(sequences, kind, words)
     try:
         names, codes = learn(features.bags, int(features.sizes.sum()))
     except TypeError:
-        features = read_nested(features, owner)
+        features = read_nested(features)
         names, codes = learn(features.bags, int(features.sizes.sum()))
     return NumberedSequences(names, codes, features.values, features.counts, features.offsets)
 
@@ -126,8 +126,6 @@ class SequenceEncoder:
     ----------
     min_count : int, default=1
         Drop named features that occur in fewer tokens of the training data. Arrays keep all columns.
-    owner : str, default="ChainSVC"
-        The name to use in error messages.
     words : Words, optional
         What error messages call sequences and tokens.
 
@@ -159,22 +157,20 @@ class SequenceEncoder:
     feature_names_: list[str] | None
     _vocabulary: Vocabulary | None
 
-    def __init__(self, *, min_count: int = 1, owner: str = "ChainSVC", words: Words = SEQUENCES) -> None:
-        self.min_count, self.owner, self.words = min_count, owner, words
+    def __init__(self, *, min_count: int = 1, words: Words = SEQUENCES) -> None:
+        self.min_count, self.words = min_count, words
 
     @classmethod
-    def restored(
-        cls, kind: Kind, n_features: int, names: list[str] | None, owner: str, words: Words = SEQUENCES
-    ) -> Self:
+    def restored(cls, kind: Kind, n_features: int, names: list[str] | None, words: Words = SEQUENCES) -> Self:
         """Return an encoder that has learnt these features; raise unless they are valid."""
-        encoder = cls(owner=owner, words=words)
+        encoder = cls(words=words)
         if (kind in ARRAYS) != (names is None) or (names is not None and len(names) != n_features):
             got = "none" if names is None else len(names)
-            raise ValueError(f"{owner}: {n_features} features must have a name each or be arrays, got {got}.")
+            raise ValueError(f"{n_features} features must have a name each or be arrays, got {got}.")
         encoder.kind_, encoder.n_features_in_, encoder.feature_names_ = kind, n_features, names
         encoder._vocabulary = None if names is None else Vocabulary(names)
         if names is not None and len(set(names)) != len(names):
-            raise ValueError(f"{owner}: names of features must be distinct, got one of them twice.")
+            raise ValueError("names of features must be distinct, got one of them twice.")
         return encoder
 
     def fit(self, X: object) -> Self:
@@ -208,11 +204,11 @@ class SequenceEncoder:
         if isinstance(X, NumberedSequences):
             kind: Kind = "strings" if X.values is None else "dicts"
             return self._keep(kind, *self._numbered(X))
-        sequences = some_sequences(X, self.owner)
-        kind = find_kind(sequences, self.owner, self.words)
+        sequences = some_sequences(X)
+        kind = find_kind(sequences, self.words)
         if kind in ARRAYS:
             return self._keep(kind, None, self._stack(sequences, kind))
-        return self._keep(kind, *self._numbered(numbered(sequences, kind, self.owner, self.words)))
+        return self._keep(kind, *self._numbered(numbered(sequences, kind, self.words)))
 
     def _keep(self, kind: Kind, vocabulary: Vocabulary | None, tokens: Tokens) -> Tokens:
         """Store the learnt attributes, and return the tokens."""
@@ -239,25 +235,25 @@ class SequenceEncoder:
             sorted indices without duplicates.
         """
         if not hasattr(self, "kind_"):
-            raise ValueError(f"{self.owner}: the encoder is not fitted yet; call fit first.")
+            raise ValueError("the encoder is not fitted yet; call fit first.")
         if isinstance(X, NumberedSequences):
             if not X.offsets[-1]:
                 return self._nothing(len(X.offsets) - 1)
             if self._vocabulary is not None:
                 return self._renumber(self._vocabulary, X)
             X = X.listed()
-        sequences = as_sequences(X, self.owner)
+        sequences = as_sequences(X)
         if all(map(is_empty, sequences)):
             return self._nothing(len(sequences))
-        kind = find_kind(sequences, self.owner, self.words)
+        kind = find_kind(sequences, self.words)
         if (kind in ARRAYS) != (self.kind_ in ARRAYS):
             raise TypeError(
-                f"{self.owner}: {self.words.example} 0 of X is {NOUNS[kind]}, but {self.owner} was fitted on "
+                f"{self.words.example} 0 of X is {NOUNS[kind]}, but {caller('the encoder')} was fitted on "
                 f"{self.words.example}s that are each {NOUNS[self.kind_]}; pass that kind."
             )
         if self._vocabulary is None:
             return self._check_n_features(self._stack(sequences, kind))
-        return self._look_up(self._vocabulary, read_named(sequences, kind, self.owner, self.words))
+        return self._look_up(self._vocabulary, read_named(sequences, kind, self.words))
 
     def _nothing(self, n: int) -> Tokens:
         """Return n sequences without tokens."""
@@ -267,7 +263,7 @@ class SequenceEncoder:
 
     def _stack(self, sequences: list[object], kind: Kind) -> Tokens:
         stack = stack_dense if kind == "dense" else stack_sparse
-        return stack(sequences, self.owner)
+        return stack(sequences)
 
     def _numbered(self, X: NumberedSequences) -> tuple[Vocabulary, Tokens]:
         """Return the vocabulary of the names that are frequent enough, and the tokens."""
@@ -279,7 +275,7 @@ class SequenceEncoder:
             rows = drop_columns(rows, kept)
         if not names:
             raise ValueError(
-                f"{self.owner}: no {part} of X has a feature that occurs in min_count="
+                f"no {part} of X has a feature that occurs in min_count="
                 f"{self.min_count} {part}s; give the {part}s features or lower min_count."
             )
         vocabulary = Vocabulary(names)
@@ -290,7 +286,7 @@ class SequenceEncoder:
         try:
             codes = vocabulary.lookup(features.bags, features.sizes)
         except TypeError:
-            features = read_nested(features, self.owner)
+            features = read_nested(features)
             codes = vocabulary.lookup(features.bags, features.sizes)
         rows = sparse_rows(codes, features.counts, features.values, len(vocabulary))
         return Tokens(rows, features.offsets)
@@ -305,7 +301,7 @@ class SequenceEncoder:
         n_features = tokens.rows.shape[1]
         if n_features != self.n_features_in_:
             raise ValueError(
-                f"X has {n_features} features, but {self.owner} is expecting "
+                f"X has {n_features} features, but {caller('the encoder')} is expecting "
                 f"{self.n_features_in_} features as input."
             )
         return tokens
@@ -314,7 +310,7 @@ class SequenceEncoder:
         valid = isinstance(self.min_count, Integral) and not isinstance(self.min_count, bool)
         if not valid or self.min_count < 1:
             raise ValueError(
-                f"{self.owner}: min_count must be an integer of at least 1, got "
+                "min_count must be an integer of at least 1, got "
                 f"{self.min_count!r}; use 1 to keep all features."
             )
 
@@ -337,8 +333,6 @@ class HashingEncoder:
     ----------
     bits : int
         From 1 to 30.
-    owner : str
-        The name to use in error messages.
 
     Attributes
     ----------
@@ -348,30 +342,30 @@ class HashingEncoder:
 
     Examples
     --------
-    >>> rows, offsets = HashingEncoder(4, "ChainSVC").transform([[["w=the", "det"], ["w=dog"]]])
+    >>> rows, offsets = HashingEncoder(4).transform([[["w=the", "det"], ["w=dog"]]])
     >>> rows.shape, offsets.tolist(), rows.sum(axis=1).tolist()
     ((2, 16), [0, 2], [2.0, 1.0])
     """
 
     feature_names_ = None
 
-    def __init__(self, bits: int, owner: str) -> None:
-        self.bits, self.owner, self.n_features_in_ = bits, owner, 1 << bits
+    def __init__(self, bits: int) -> None:
+        self.bits, self.n_features_in_ = bits, 1 << bits
 
     def transform(self, X: object) -> Tokens:
         """Return the rows of all tokens of all sequences, and the offsets of the sequences."""
         if not isinstance(X, NumberedSequences):
-            X = self._numbered(as_sequences(X, self.owner))
+            X = self._numbered(as_sequences(X))
         return Tokens(hashed_rows(X, self.bits), X.offsets)
 
     def _numbered(self, sequences: list[object]) -> NumberedSequences:
-        kind = "strings" if all(map(is_empty, sequences)) else find_kind(sequences, self.owner)
+        kind = "strings" if all(map(is_empty, sequences)) else find_kind(sequences)
         if kind not in ("dicts", "strings"):
             raise TypeError(
-                f"{self.owner}: X must have tokens that are dicts or lists of strings, whose names are "
+                "X must have tokens that are dicts or lists of strings, whose names are "
                 f"hashed, got {kind} matrices; pass names."
             )
-        return numbered(sequences, kind, self.owner)
+        return numbered(sequences, kind)
 
 
 def hashed_rows(X: NumberedSequences, bits: int) -> csr_array:
@@ -406,29 +400,27 @@ def _is_numbers(item: object) -> bool:
     return isinstance(item, np.ndarray) and item.ndim == 2 and is_numeric(item.dtype)
 
 
-def as_list(items: object, owner: str, name: str = "X") -> list[object]:
+def as_list(items: object, name: str = "X") -> list[object]:
     """Return a collection of objects, one per example, as a list."""
     if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping):
-        raise TypeError(
-            f"{owner}: {name} must be a list with one object per example, got {described(items)}."
-        )
+        raise TypeError(f"{name} must be a list with one object per example, got {described(items)}.")
     return list(items)
 
 
-def paired_lists(X: object, y: object, owner: str) -> tuple[list[object], list[object]]:
+def paired_lists(X: object, y: object) -> tuple[list[object], list[object]]:
     """Return examples and outputs as lists of the same length, which must not be empty."""
-    examples, outputs = as_list(X, owner), as_list(y, owner, "y")
+    examples, outputs = as_list(X), as_list(y, "y")
     if not examples or len(examples) != len(outputs):
         raise ValueError(
-            f"{owner}: X and y must have one entry per example, and one or more, got {len(examples)} and "
+            f"X and y must have one entry per example, and one or more, got {len(examples)} and "
             f"{len(outputs)}."
         )
     return examples, outputs
 
 
-def as_objects(items: object, owner: str) -> np.ndarray:
+def as_objects(items: object) -> np.ndarray:
     """Return an array with one entry per object, whatever the objects are."""
-    listed = as_list(items, owner)
+    listed = as_list(items)
     array = np.empty(len(listed), dtype=object)
     for i, item in enumerate(listed):  # a slice would unpack objects that are sequences
         array[i] = item
@@ -441,23 +433,19 @@ class ObjectEncoder:
     n_features_in_ = 0
     feature_names_ = None
 
-    def __init__(self, owner: str) -> None:
-        self.owner = owner
-
     def fit_transform(self, X: object) -> Tokens:
         """Return the objects of all sequences."""
-        return self.transform(some_sequences(X, self.owner))
+        return self.transform(some_sequences(X))
 
     def transform(self, X: object) -> Tokens:
         """Return the objects of all sequences."""
-        sequences = [self._listed(i, sequence) for i, sequence in enumerate(as_sequences(X, self.owner))]
+        sequences = [self._listed(i, sequence) for i, sequence in enumerate(as_sequences(X))]
         offsets = offsets_of(np.array([len(sequence) for sequence in sequences], dtype=np.int64))
-        return Tokens(as_objects(chain.from_iterable(sequences), self.owner), offsets)
+        return Tokens(as_objects(chain.from_iterable(sequences)), offsets)
 
     def _listed(self, i: int, sequence: object) -> list[object]:
         if not isinstance(sequence, Iterable) or isinstance(sequence, str | bytes):
             raise TypeError(
-                f"{self.owner}: sequence {i} of X must be a list with one object per token, got "
-                f"{described(sequence)}."
+                f"sequence {i} of X must be a list with one object per token, got {described(sequence)}."
             )
         return list(sequence)

@@ -21,6 +21,7 @@ from maxmargin.estimators.structure import AnyEstimator, Output, Problem, Values
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.limits import OutOfTime, Shares, now
 from maxmargin.runtime.threads import threads
+from maxmargin.runtime.wording import caller
 from maxmargin.solving.decoding import (
     WithMargins,
     decode_all_with_margins,
@@ -188,9 +189,7 @@ def calibrate(self: _Estimator, X: object, y: object) -> _Estimator:
     problem, states = question.problem, question.states(y)
     check_sums(self, problem)
     if problem is None or not (states >= 0).any():
-        raise ValueError(
-            f"{self._owner}: y must have labels that fit has seen, got none; give data like those of fit."
-        )
+        raise ValueError("y must have labels that fit has seen, got none; give data like those of fit.")
     data = held_out(problem, self._w, part_shapes(problem), states, None)
     with threads(self.n_jobs):
         self.temperature_ = best_temperature([data], time.deadline)
@@ -219,7 +218,7 @@ def predict_marginals(self: "MaxMarginEstimator[Data, Output, Values]", X: objec
     """
     if not hasattr(self, "temperature_"):
         raise NotFittedError(
-            f"{self._owner}: predict_marginals needs a temperature, got none; call calibrate(X, y) with "
+            f"{caller()}: predict_marginals needs a temperature, got none; call calibrate(X, y) with "
             "data that were not trained on, or fit with probability=True."
         )
     if self._structure.in_lists and is_none(X):
@@ -254,7 +253,7 @@ def lists_of_marginals(
 def check_sums(model: AnyEstimator, problem: Problem | None) -> None:
     """Raise unless sums over all outputs can be found."""
     if problem is not None and not has_means(problem.oracle):
-        raise ValueError(f"{model._owner}: probabilities need {model._structure.summable}.")
+        raise ValueError(f"probabilities need {model._structure.summable}.")
 
 
 def with_temperature(
@@ -264,7 +263,7 @@ def with_temperature(
     check_sums(model, problem)
     if examples.number < 2:
         raise ValueError(
-            f"{model._owner}: probability=True needs at least 2 examples, got 1; give more examples, or "
+            "probability=True needs at least 2 examples, got 1; give more examples, or "
             "leave it out and call calibrate."
         )
     # Training may take half of the time, the folds and the search for the temperature the other half.
@@ -285,7 +284,7 @@ def _fit_temperature(model: AnyEstimator, problem: Problem, examples: Examples[D
             model.temperature_ = best_temperature(data, shares.deadline)
     except KeyboardInterrupt:
         text = "interrupted while the temperature was fitted; the estimator has none, but is fitted"
-        setattr(model, INTERRUPTED, f"{model._owner}: {text}.")
+        setattr(model, INTERRUPTED, f"{caller()}: {text}.")
 
 
 def _held_out_folds(
@@ -351,9 +350,9 @@ def predict_proba(self: AnyEstimator, X: object) -> FloatArray:
     return predict_marginals(self, X)
 
 
-def known_states(codes: IntArray, classes: Labels, known: Labels, owner: str) -> IntArray:
+def known_states(codes: IntArray, classes: Labels, known: Labels) -> IntArray:
     """Return the numbers of the labels ``classes[codes]`` among the known ones, in order; -1 for others."""
-    check_kind(classes[0], known, owner)
+    check_kind(classes[0], known)
     places = np.minimum(np.searchsorted(known, classes), len(known) - 1)
     found: IntArray = np.where(known[places] == classes, places, -1)[codes]
     return found

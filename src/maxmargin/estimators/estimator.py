@@ -58,7 +58,7 @@ from maxmargin.methods.protocol import with_lam
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.limits import Shares, deadline_at
 from maxmargin.runtime.threads import as_number, threads
-from maxmargin.runtime.wording import counted, frames_to_user, shown
+from maxmargin.runtime.wording import caller, counted, frames_to_user, shown
 from maxmargin.solving.decoding import decode_all
 from maxmargin.solving.display import shown_progress
 from maxmargin.solving.driver import solve
@@ -177,11 +177,6 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
             if name != "self":
                 setattr(self, name, value)
 
-    @property
-    def _owner(self) -> str:
-        """The name to use in errors."""
-        return type(self).__name__
-
     save = model_files.save
 
     @transaction
@@ -200,7 +195,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         """Train a draft of the estimator on examples, and on those of earlier calls if there are ``more``."""
         time, seen = Shares(self.time_limit, 1), self._earlier() if more else None
         if more:
-            check_fixed(getattr(self, "class_weight", None), self._owner)
+            check_fixed(getattr(self, "class_weight", None))
             self._check_no_checkpoint()
         if seen is not None:
             self._check_same_model(seen.parameters)
@@ -220,7 +215,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         is_numbered = sample_weight is not None and getattr(self, "kernel", "linear") != "linear"
         counts = np.array(self._structure.row_counts(given[0]), np.int64) if is_numbered else None
         order = None if counts is None else np.arange(len(counts))
-        (*present, kept), weights = weighed((*given, order), sample_weight, self._owner)
+        (*present, kept), weights = weighed((*given, order), sample_weight)
         examples: Examples[Data] = self._structure.encode(self, tuple(present), weights, call)
         return examples if counts is None else examples.numbered(counts, cast("IntArray", kept))
 
@@ -234,15 +229,13 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         """Return the examples and the result of earlier calls of `partial_fit`."""
         seen: Seen[Data] | LeftOut | None = getattr(self, "_seen", None)
         if isinstance(seen, LeftOut):
-            raise ValueError(
-                f"{self._owner}: partial_fit needs the examples of earlier calls, but {seen.value}."
-            )
+            raise ValueError(f"partial_fit needs the examples of earlier calls, but {seen.value}.")
         return seen
 
     def _check_no_checkpoint(self) -> None:
         if self.checkpoint is not None:
             raise ValueError(
-                f"{self._owner}: checkpoint must be None for partial_fit, as each call has other examples, "
+                "checkpoint must be None for partial_fit, as each call has other examples, "
                 f"got {shown(self.checkpoint)}; call fit, or leave it out."
             )
 
@@ -278,7 +271,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         for name, value in self._model_parameters().items():
             if not _is_same(value, before[name]):
                 raise ValueError(
-                    f"{self._owner}: {name} must be {shown(before[name])}, as in the first call of "
+                    f"{name} must be {shown(before[name])}, as in the first call of "
                     f"partial_fit, got {shown(value)}; call fit to start afresh."
                 )
 
@@ -306,7 +299,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         if result.status is Status.INTERRUPTED:
             text = f"the estimator is fitted, with a gap of {self.gap_:.3g}"
             passes = counted(self.n_iter_, "pass")
-            setattr(self, INTERRUPTED, f"{self._owner}: interrupted after {passes}; {text}.")
+            setattr(self, INTERRUPTED, f"{caller()}: interrupted after {passes}; {text}.")
         elif result.status in ADVICE:
             self._warn(result.status, scale_advice(examples.data[0]))
         return result
@@ -333,7 +326,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         start: Result | str | None,
         checkpoint: Checkpoint | None = None,
     ) -> Result:
-        with shown_progress(self._owner, int(self.verbose)) as line:
+        with shown_progress(caller(), int(self.verbose)) as line:
             callbacks = (*(() if line is None else (line,)), *(self.callbacks or ()))
             return solve(
                 problem,
@@ -373,7 +366,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
                 f"the gap is {self.gap_:.3g}, above tol={self.tol:.3g} times the objective {objective:.4g}"
             )
         warnings.warn(
-            f"{self._owner}: {status.value}: after {passes} {known}; {ADVICE[status]}{scales}.",
+            f"{caller()}: {status.value}: after {passes} {known}; {ADVICE[status]}{scales}.",
             ConvergenceWarning,
             stacklevel=frames_to_user(),
         )

@@ -26,7 +26,7 @@ from sklearn.utils import check_array, check_consistent_length
 from maxmargin.encoding.kinds import PIECE, is_empty, joined, pieces
 from maxmargin.encoding.labels import Labels
 from maxmargin.runtime.arrays import FloatArray, IntArray, ValueArray
-from maxmargin.runtime.wording import described, quoted, shown
+from maxmargin.runtime.wording import caller, described, quoted, shown
 from maxmargin.solving.result import Measurement, Result
 
 # Users' data, part by part: X, y and, for some estimators, one more part.
@@ -109,21 +109,21 @@ def listed(parts: Parts) -> Parts:
     return tuple(list(part) if isinstance(part, Iterator) else part for part in parts)
 
 
-def weighed(parts: Parts, sample_weight: object, owner: str) -> tuple[Parts, FloatArray | None]:
+def weighed(parts: Parts, sample_weight: object) -> tuple[Parts, FloatArray | None]:
     """Return the examples of positive weight, given part by part, and their weights; None if all are one."""
     if sample_weight is None:
         return parts, None
     parts = listed(parts)
-    weights = _checked_weights(sample_weight, parts, owner)
+    weights = _checked_weights(sample_weight, parts)
     kept = np.flatnonzero(weights)
     if not len(kept):
-        raise ValueError(f"{owner}: sample_weight must have a number > 0, got zeros only.")
+        raise ValueError("sample_weight must have a number > 0, got zeros only.")
     if len(kept) == len(weights):
         return parts, weights
     return tuple(_taken(part, kept) for part in parts), weights[kept]
 
 
-def _checked_weights(sample_weight: object, parts: Parts, owner: str) -> FloatArray:
+def _checked_weights(sample_weight: object, parts: Parts) -> FloatArray:
     """Return the weights as an array, if they are finite, not negative, and one per example."""
     given = [part for part in parts if part is not None]
     shape = getattr(given[0], "shape", ())
@@ -131,30 +131,30 @@ def _checked_weights(sample_weight: object, parts: Parts, owner: str) -> FloatAr
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight)
     weights: FloatArray = check_array(
-        _numbers(sample_weight, "sample_weight must have one number for each example", owner),
+        _numbers(sample_weight, "sample_weight must have one number for each example"),
         ensure_2d=False,
         dtype=np.float64,
         copy=True,
         input_name="sample_weight",
     )
     if weights.ndim != 1:
-        raise ValueError(f"{owner}: Sample weights must be 1D array or scalar, got shape {weights.shape}.")
+        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}.")
     if len(weights) != n:
-        raise ValueError(f"{owner}: sample_weight.shape == {weights.shape}, expected {(n,)}!")
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n,)}!")
     check_consistent_length(*given)
     negative = np.flatnonzero(weights < 0.0)
     if len(negative):
         i = negative[0]
-        raise ValueError(f"{owner}: sample_weight must be >= 0, got {weights[i]} for example {i}.")
+        raise ValueError(f"sample_weight must be >= 0, got {weights[i]} for example {i}.")
     return weights
 
 
-def _numbers(values: object, expected: str, owner: str) -> FloatArray:
+def _numbers(values: object, expected: str) -> FloatArray:
     """Return an array of float64; raise if values are not numbers, or not as many in each row."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{owner}: {expected}, got {described(values)}: {error}") from None
+        raise ValueError(f"{expected}, got {described(values)}: {error}") from None
 
 
 def _taken(part: object, kept: IntArray) -> object:
@@ -187,21 +187,17 @@ def n_rows(features: object) -> int:
     return len(features) if isinstance(features, Sized) else 0
 
 
-def check_width(owner: str, what: str, n_features: int, known: int) -> None:
+def check_width(what: str, n_features: int, known: int) -> None:
     """Raise unless the data have the number of features seen in `fit`."""
     if n_features != known:
         raise ValueError(
-            f"{owner}: {what} of X have {n_features} features, but {owner} was fitted with {known}; give the "
+            f"{what} of X have {n_features} features, but {caller()} was fitted with {known}; give the "
             "features that were given to fit."
         )
 
 
 def label_weights(
-    class_weight: str | Mapping[object, float],
-    classes: Labels,
-    codes: IntArray,
-    weights: FloatArray | None,
-    owner: str,
+    class_weight: str | Mapping[object, float], classes: Labels, codes: IntArray, weights: FloatArray | None
 ) -> FloatArray:
     """Return the weight of each class; balanced weights give each class the same total in ``codes``."""
     if isinstance(class_weight, str):
@@ -212,33 +208,30 @@ def label_weights(
     unknown = [label for label in class_weight if label not in names]
     if unknown and any(label not in class_weight for label in names):
         raise ValueError(
-            f"{owner}: class_weight has the label {quoted(unknown[0])}, which is not in y; labels are "
-            f"{quoted(names)}."
+            f"class_weight has the label {quoted(unknown[0])}, which is not in y; labels are {quoted(names)}."
         )
     chosen = [class_weight.get(label, 1.0) for label in names]
-    found = _numbers(chosen, "class_weight must have a number for each label", owner)
+    found = _numbers(chosen, "class_weight must have a number for each label")
     bad = np.flatnonzero(~((found > 0.0) & (found < np.inf)))
     if len(bad):
-        raise ValueError(
-            f"{owner}: class_weight must be finite and > 0, got {found[bad[0]]} for {names[bad[0]]!r}."
-        )
+        raise ValueError(f"class_weight must be finite and > 0, got {found[bad[0]]} for {names[bad[0]]!r}.")
     return found
 
 
-def check_margins_rescaled(class_weight: object, rescaling: str, owner: str) -> None:
+def check_margins_rescaled(class_weight: object, rescaling: str) -> None:
     """Raise if classes are weighted and slacks rescaled: the oracle for slacks only counts wrong labels."""
     if rescaling == "slack":
         raise ValueError(
-            f"{owner}: class_weight must be None where rescaling is 'slack', got {described(class_weight)}; "
+            f"class_weight must be None where rescaling is 'slack', got {described(class_weight)}; "
             "leave it out, or use rescaling='margin'."
         )
 
 
-def check_fixed(class_weight: object, owner: str) -> None:
+def check_fixed(class_weight: object) -> None:
     """Raise if the weights of classes would change with every call of `partial_fit`."""
     if isinstance(class_weight, str):
         raise ValueError(
-            f"{owner}: class_weight must be None or a dict for partial_fit, got {shown(class_weight)}, whose "
+            f"class_weight must be None or a dict for partial_fit, got {shown(class_weight)}, whose "
             "weights would change with every call."
         )
 
@@ -251,28 +244,26 @@ def per_weight(row: Measurement, mean: float) -> Measurement:
 # Scores of predictions, which compare labels of one kind only.
 
 
-def check_kind(label: object, classes: Labels, owner: str) -> None:
+def check_kind(label: object, classes: Labels) -> None:
     """Raise if a true label is a string and the predicted labels are numbers, or the other way round."""
     label, known = label.item() if isinstance(label, np.generic) else label, classes.tolist()[0]
     if isinstance(label, str) != isinstance(known, str):
         raise TypeError(
-            f"{owner}: y has the label {described(label)}, but {owner} was fitted with labels such as "
+            f"y has the label {described(label)}, but {caller()} was fitted with labels such as "
             f"{described(known)}; give labels of the same kind."
         )
 
 
-def mean_right(right: NDArray[np.bool_], sample_weight: object, owner: str) -> float:
+def mean_right(right: NDArray[np.bool_], sample_weight: object) -> float:
     """Return the share of predictions that are right, by weight."""
-    (kept,), weights = weighed((right,), sample_weight, owner)
+    (kept,), weights = weighed((right,), sample_weight)
     return float(np.average(np.asarray(kept), weights=weights))
 
 
-def share_right(
-    predicted: list[Labels], codes: IntArray, classes: Labels, known: Labels, owner: str
-) -> float:
+def share_right(predicted: list[Labels], codes: IntArray, classes: Labels, known: Labels) -> float:
     """Return the share of labels that are predicted, of true labels ``classes[codes]``."""
-    check_kind(classes[0], known, owner)
-    return mean_right(classes[codes] == np.concatenate(predicted), None, owner)
+    check_kind(classes[0], known)
+    return mean_right(classes[codes] == np.concatenate(predicted), None)
 
 
 def f1(right: int, total: int) -> float:

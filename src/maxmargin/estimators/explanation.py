@@ -272,7 +272,7 @@ def explain(self: "AnyEstimator", x: object, changes: int = 50) -> Explanation:
     Explanation
         With the attributes output, score, contributions and changes, and the method to_frame.
     """
-    _check_number(changes, self._owner)
+    _check_number(changes)
     found = self._structure.reader(self, x)
     if found is None:
         return Explanation(next(iter(self._predict([x]))), 0.0, (), ())
@@ -280,9 +280,9 @@ def explain(self: "AnyEstimator", x: object, changes: int = 50) -> Explanation:
     return _explained(Decoded(problem, self._w), reader, int(changes))
 
 
-def _check_number(changes: object, owner: str) -> None:
+def _check_number(changes: object) -> None:
     if not (isinstance(changes, Integral) and int(changes) >= 0):
-        raise ValueError(f"{owner}: changes must be an int >= 0, got {shown(changes)}.")
+        raise ValueError(f"changes must be an int >= 0, got {shown(changes)}.")
 
 
 def _explained(decoded: Decoded, reader: Reader, most: int) -> Explanation:

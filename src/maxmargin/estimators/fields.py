@@ -121,7 +121,7 @@ def _read_labels(stored: Stored, name: str, *, in_order: bool) -> NDArray[np.gen
     else:
         texts = stored.take_texts(name)
         stored.check_room(_text_bytes(texts), repr(name))
-        labels = as_objects(texts, name) if kind == "objects" else np.array(texts, dtype=np.str_)
+        labels = as_objects(texts) if kind == "objects" else np.array(texts, dtype=np.str_)
         if kind not in ("texts", "objects") or labels.tolist() != texts:  # NumPy drops NULs at ends
             stored.fail(f"{name!r} to be 'numbers', 'texts' or 'objects'", quoted(kind))
     if not len(labels) or (in_order and not (labels[1:] > labels[:-1]).all()):  # type: ignore[operator]

@@ -147,14 +147,13 @@ def by_name(tables: Sequence[WeightTable]) -> dict[Any, float]:
 
 def largest_features(model: "AnyEstimator", label: object = None, k: int = 10) -> list[FeatureWeight]:
     """Return the k feature weights of largest absolute value of a fitted model, for one label or all."""
-    owner = type(model).__name__
-    checked, tables = check_k(k, owner), model._structure.features(model)
-    return ranked(tables if label is None else _of_label(tables, label, owner), np.abs, checked)
+    checked, tables = check_k(k), model._structure.features(model)
+    return ranked(tables if label is None else _of_label(tables, label), np.abs, checked)
 
 
 def largest_transitions(model: "AnyEstimator", k: int = 10) -> list[TransitionWeight]:
     """Return the k weights of labels that occur together of largest absolute value."""
-    rows = ranked(model._structure.transitions(model), np.abs, check_k(k, type(model).__name__))
+    rows = ranked(model._structure.transitions(model), np.abs, check_k(k))
     return [TransitionWeight(row.kind, row.feature, *_split(row.label), row.weight) for row in rows]
 
 
@@ -164,12 +163,12 @@ def _split(labels: Any) -> tuple[object, object]:
     return before[0] if len(before) == 1 else tuple(before), after
 
 
-def _of_label(tables: Iterable[WeightTable], label: object, owner: str) -> list[WeightTable]:
+def _of_label(tables: Iterable[WeightTable], label: object) -> list[WeightTable]:
     """Return the columns of one label."""
     known = list(dict.fromkeys(itertools.chain.from_iterable(table.labels for table in tables)))
     if label not in known:
         names = ", ".join(map(quoted, known[:_MOST_NAMED])) + (", ..." if len(known) > _MOST_NAMED else "")
-        raise ValueError(f"{owner}: label must be one of {names}, got {quoted(label)}.")
+        raise ValueError(f"label must be one of {names}, got {quoted(label)}.")
     found = []
     for table in tables:
         if label in table.labels:
@@ -219,7 +218,7 @@ def top_features_without_labels(self: "AnyEstimator", k: int = 10) -> "DataFrame
 
 def _feature_frame(model: "AnyEstimator", label: object, k: int) -> "DataFrame":
     rows, columns = largest_features(model, label, k), FeatureWeight._fields
-    return as_frame(rows, columns, f"{model._owner}.top_features", names=columns[:-1])
+    return as_frame(rows, columns, f"{type(model).__name__}.top_features", names=columns[:-1])
 
 
 @snapshot
@@ -238,4 +237,4 @@ def top_transitions(self: "AnyEstimator", k: int = 10) -> "DataFrame":
         %(transitions)s
     """
     rows, columns = largest_transitions(self, k), TransitionWeight._fields
-    return as_frame(rows, columns, f"{self._owner}.top_transitions", names=columns[:-1])
+    return as_frame(rows, columns, f"{type(self).__name__}.top_transitions", names=columns[:-1])

@@ -129,7 +129,7 @@ def _read_rows(stored: Stored, name: str, kind: str, n: int, n_features: int) ->
         matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
         found = checked_csr(matrix, repr(name))
         return csr_array((found.data, found.indices, found.indptr), shape=(n, n_features))
-    texts = as_objects(stored.take_texts(name), name)
+    texts = as_objects(stored.take_texts(name))
     if kind != "texts" or len(texts) != n:
         stored.fail(f"{n} 'dense' or 'sparse' rows or 'texts' for {name!r}", f"{len(texts)} {quoted(kind)}")
     return texts
@@ -165,7 +165,7 @@ def is_linear(model: AnyEstimator) -> bool:
 def check_linear(model: AnyEstimator, name: str) -> None:
     """Raise the error of an attribute that only a linear model has."""
     if not is_linear(model):
-        raise NotLinear(f"{model._owner}: {name} is only available when using a linear kernel.")
+        raise NotLinear(f"{type(model).__name__}: {name} is only available when using a linear kernel.")
 
 
 def learn_kernel(model: AnyEstimator, rows: RowFeatures | None) -> None:
@@ -215,9 +215,7 @@ def with_kernel(
     if callable(model.kernel):
         double = _double(rows)
         rows = _values(model, double, double)
-    phi = kernelised_map(
-        problem.map, layout, rows, model._function, model.cache_size, model._dtype, model._owner
-    )
+    phi = kernelised_map(problem.map, layout, rows, model._function, model.cache_size, model._dtype)
     return PairProblem(phi, problem.oracle)
 
 
@@ -296,10 +294,10 @@ def _called(model: AnyEstimator, a: RowFeatures, b: RowFeatures) -> FloatArray:
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{model._owner}: kernel must return a matrix of numbers: {error}") from error
+        raise ValueError(f"kernel must return a matrix of numbers: {error}") from error
     if found.shape != (a.shape[0], b.shape[0]):
         raise ValueError(
-            f"{model._owner}: kernel must return a matrix of shape ({a.shape[0]}, {b.shape[0]}), one row "
+            f"kernel must return a matrix of shape ({a.shape[0]}, {b.shape[0]}), one row "
             f"and column for each of its arguments, got {found.shape}."
         )
     return found
@@ -338,8 +336,8 @@ def support_properties(
 def _known_support(model: AnyEstimator, name: str) -> Support:
     if not hasattr(model, "_support"):
         raise AttributeError(
-            f"{model._owner}: {name} needs a fitted model with a kernel other than 'linear'; a linear model "
-            "has coef_."
+            f"{type(model).__name__}: {name} needs a fitted model with a kernel other than 'linear'; a "
+            "linear model has coef_."
         )
     return model._support
 

@@ -72,11 +72,11 @@ def _read_tokens(stored: Stored, name: str) -> TokenEncoder:
     kind = choice(_OBJECTS, _HASHED, *NOUNS).read(stored, name)
     size = COUNT.read(stored, name + _SIZE)
     if kind == _OBJECTS:
-        return ObjectEncoder(stored.owner)
+        return ObjectEncoder()
     if kind == _HASHED:
-        return HashingEncoder(_checked_bits(stored, size), stored.owner)
+        return HashingEncoder(_checked_bits(stored, size))
     names = stored.take_texts(name) if stored.has(name) else None
-    return SequenceEncoder.restored(cast("Kind", kind), size, names, stored.owner)
+    return SequenceEncoder.restored(cast("Kind", kind), size, names)
 
 
 def _checked_bits(stored: Stored, size: int) -> int:
@@ -92,7 +92,7 @@ def named_rows(words: Words) -> Field:
     def read(stored: Stored, name: str) -> SequenceEncoder:
         kind = choice("dicts", "strings").read(stored, name)
         size, names = COUNT.read(stored, name + _SIZE), stored.take_texts(name)
-        return SequenceEncoder.restored(cast("Kind", kind), size, names, stored.owner, words)
+        return SequenceEncoder.restored(cast("Kind", kind), size, names, words)
 
     return Field(_write_tokens, read)
 
@@ -113,7 +113,7 @@ def validated(model: AnyEstimator, parts: Parts) -> Parts:
         X = open_corpus(X)
     parts = (X.X, X.y) if y is None and isinstance(X, Corpus) else parts
     if model.kernel != "linear" and not isinstance(parts[0], NumberedSequences | CorpusSequences):
-        parts = as_sequences(parts[0], model._owner), parts[1]
+        parts = as_sequences(parts[0]), parts[1]
     return parts
 
 
@@ -121,13 +121,13 @@ def encoded(model: AnyEstimator, X: object, call: Call) -> Tokens:
     """Return the tokens encoded; the first call learns the features."""
     if isinstance(X, CorpusSequences):
         return _mapped(model, X, call)
-    X = X if isinstance(X, NumberedSequences) else some_sequences(X, model._owner)
+    X = X if isinstance(X, NumberedSequences) else some_sequences(X)
     if not call.first:
         return _held(model._encoder.transform(X), call)
     if callable(model.kernel) and not holds_arrays(X):
-        model._encoder = ObjectEncoder(model._owner)
+        model._encoder = ObjectEncoder()
     else:
-        model._encoder = SequenceEncoder(min_count=model.min_count, owner=model._owner)
+        model._encoder = SequenceEncoder(min_count=model.min_count)
     tokens = model._encoder.fit_transform(X)
     name_features(model)
     learn_kernel(model, tokens.rows)
@@ -138,14 +138,14 @@ def _mapped(model: AnyEstimator, X: CorpusSequences, call: Call) -> Tokens:
     """Return the tokens of a corpus as they are, with the features that it was encoded with."""
     if call.more or not model.kernel == "linear" or model.min_count != 1:
         raise ValueError(
-            f"{model._owner}: a corpus is for fit with kernel='linear' and min_count=1; encode it with "
+            "a corpus is for fit with kernel='linear' and min_count=1; encode it with "
             "another min_count, or pass lists of sequences."
         )
     if X.names is None:
-        model._encoder = HashingEncoder(cast("int", X.hash_bits), model._owner)
+        model._encoder = HashingEncoder(cast("int", X.hash_bits))
     else:
         n_features = len(X.names)
-        model._encoder = SequenceEncoder.restored(X.kind, n_features, X.names, model._owner)
+        model._encoder = SequenceEncoder.restored(X.kind, n_features, X.names)
     name_features(model)
     learn_kernel(model, X.tokens.rows)
     return X.tokens
@@ -240,7 +240,7 @@ def weights_part(name: str, meaning: str, linear: str = "") -> property:
 
 def tokens_lesson(model: AnyEstimator, X: object, weights: FloatArray | None) -> tuple[Tokens, Lesson]:
     """Return the tokens of sequences, and what they teach: names, and in how many tokens they occur."""
-    encoder = SequenceEncoder(owner=model._owner)
+    encoder = SequenceEncoder()
     tokens = encoder.fit_transform(X)
     names = None
     if encoder.feature_names_ is not None:
@@ -258,12 +258,10 @@ def learn_tokens(model: AnyEstimator, lesson: Lesson) -> None:
     if names is not None:
         names = {name: count for name, count in names.items() if count >= model.min_count}
         if not names:
-            raise ValueError(
-                f"{model._owner}: no feature occurs in min_count={model.min_count} tokens; lower min_count."
-            )
+            raise ValueError(f"no feature occurs in min_count={model.min_count} tokens; lower min_count.")
     n_features = about["n_features_in_"] if names is None else len(names)
     listed = None if names is None else list(names)
-    model._encoder = SequenceEncoder.restored(about["kind"], n_features, listed, model._owner)
+    model._encoder = SequenceEncoder.restored(about["kind"], n_features, listed)
     model._dtype = about["_dtype"]
     name_features(model)
     learn_kernel(model, None)

@@ -15,7 +15,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.files.container import installed_version
-from maxmargin.runtime.wording import note_example, on_one_line
+from maxmargin.runtime.wording import errors_of, on_one_line
 
 # The private names of scikit-learn that estimators use: the checks of parameters.
 #
@@ -107,42 +107,6 @@ def parameter_checks() -> ParameterChecks:
 Interval, StrOptions, Options, HasMethods, validate_parameters, InvalidParameterError = parameter_checks()
 
 
-# Errors of an estimator in one form: a single line that begins with its name.
-
-# Errors of these packages get the estimator's name. Those of other classes are the user's own, or have one.
-_LIBRARIES = {"builtins", "numpy", "pandas", "scipy"}
-
-
-@contextmanager
-def one_line(owner: str) -> Iterator[None]:
-    """Make validation errors one line that begins with the owner's name, where they are not."""
-    try:
-        yield
-    except InvalidParameterError as error:  # its message has the owner
-        raise InvalidParameterError(on_one_line(str(error))) from None
-    except (TypeError, ValueError) as error:
-        message = str(error)
-        if "feature names" in message:  # several lines, in a form that scikit-learn prescribes
-            raise
-        if hasattr(error, "__notes__") or type(error).__module__.partition(".")[0] not in _LIBRARIES:
-            raise  # from a user's function, which the note names
-        named = message if message.startswith((f"{owner}:", "solve:")) else f"{owner}: {message}"
-        if on_one_line(named) == message:
-            raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(on_one_line(named)) from error
-
-
-@contextmanager
-def noted(owner: str, name: str, i: int) -> Iterator[None]:
-    """Leave an error of a user's function as it is, and add a note that names the example."""
-    try:
-        yield
-    except Exception as error:
-        note_example(error, owner, name, i)
-        raise
-
-
 # The attribute of a draft whose training was interrupted: the message.
 INTERRUPTED = "_interrupted"
 
@@ -157,7 +121,10 @@ def check_parameters(estimator: BaseEstimator, *names: str) -> None:
         name: given[name] for name in names or given if name in given and given[name] is not defaults[name]
     }
     constraints = {name: estimator._parameter_constraints[name] for name in chosen}
-    validate_parameters(constraints, chosen, caller_name=type(estimator).__name__)
+    try:
+        validate_parameters(constraints, chosen, caller_name=type(estimator).__name__)
+    except InvalidParameterError as error:  # its message has the name
+        raise InvalidParameterError(on_one_line(str(error))) from None
 
 
 def parameters_of(estimator: BaseEstimator) -> dict[str, object]:
@@ -183,7 +150,7 @@ def transaction(fit: Method) -> Method:
 
     @wraps(fit)
     def committed(self: BaseEstimator, *args: object, **kwargs: object) -> BaseEstimator:
-        with one_line(type(self).__name__):
+        with errors_of(type(self).__name__):
             check_parameters(self)
             draft = twin(self, dict(vars(self)))
             fit(draft, *args, **kwargs)
@@ -204,7 +171,7 @@ def snapshot(method: Method) -> Method:
     def read(self: BaseEstimator, *args: object, **kwargs: object) -> object:
         view = twin(self, vars(self))
         check_is_fitted(view)
-        with one_line(type(self).__name__):
+        with errors_of(type(self).__name__):
             return method(view, *args, **kwargs)
 
     return cast("Method", read)

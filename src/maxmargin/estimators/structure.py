@@ -233,11 +233,11 @@ def tables_of_trials() -> dict[str, FloatArray]:
 # What structures put around the problems of builders.
 
 
-def rescaled(problem: Problem, rescaling: str, owner: str) -> Problem:
+def rescaled(problem: Problem, rescaling: str) -> Problem:
     """Return the problem with margins or slacks rescaled; raise if it has no oracle for the latter."""
     if rescaling == "margin":
         return problem
-    check_rescalable(problem.oracle, owner)
+    check_rescalable(problem.oracle)
     return SlackRescaled(problem)
 
 

@@ -64,8 +64,8 @@ def known_classes(model: AnyEstimator, call: Call) -> Labels | None:
     if call.classes is None:
         return None
     if model._structure.in_lists:
-        return given_classes(call.classes, model._owner)
-    labels = listed_classes(call.classes, model._owner)  # may be floats, as those of scikit-learn
+        return given_classes(call.classes)
+    labels = listed_classes(call.classes)  # may be floats, as those of scikit-learn
     return np.unique(call.classes if isinstance(call.classes, np.ndarray) else labels)  # type: ignore[arg-type]
 
 
@@ -121,7 +121,7 @@ def validated(
         model._has_objects = callable(model.kernel) and not is_table(X)
     if model._has_objects:
         check_consistent_length(X, y)
-        return as_objects(X, model._owner), targets(y)
+        return as_objects(X), targets(y)
     multi_output = get_tags(model).target_tags.multi_output
     options = _OPTIONS | {"dtype": value_dtypes(X), "multi_output": multi_output, "reset": call.first}
     X, y = validate_data(model, sound(X, "X"), y, **options)
@@ -132,7 +132,7 @@ def validated(
 def known_table(model: AnyEstimator, X: object, check: CheckFinite = check_finite) -> Table:
     """Return the features checked, if they are those of `fit`."""
     if model._has_objects:
-        return as_objects(X, model._owner)
+        return as_objects(X)
     table: Table = validate_data(model, sound(X, "X"), **_OPTIONS, dtype=value_dtypes(X), reset=False)
     check(model, table)
     return frozen_view(table)
@@ -158,7 +158,7 @@ def one_row(model: AnyEstimator, x: object, check: CheckFinite = check_finite) -
     """Return one row of features as a table, and its reader; raise if it is not one row."""
     table = known_table(model, x if len(getattr(x, "shape", ())) == 2 else _as_table(x), check)
     if table.shape[0] != 1:
-        raise ValueError(f"{model._owner}: x must be one row of features, got {table.shape[0]} rows.")
+        raise ValueError(f"x must be one row of features, got {table.shape[0]} rows.")
     return table, RowReader(table, "example", named_by(feature_names(model)))
 
 
@@ -167,7 +167,7 @@ def class_codes(model: AnyEstimator, y: Targets) -> IntArray:
     unknown = np.setdiff1d(y, model.classes_)
     if len(unknown):
         raise ValueError(
-            f"{model._owner}: y has the class {unknown.tolist()[0]!r}, expected one of the "
+            f"y has the class {unknown.tolist()[0]!r}, expected one of the "
             f"{len(model.classes_)} classes of the first call; give all classes to the first call of "
             "partial_fit."
         )
@@ -202,7 +202,7 @@ def score(self: AnyEstimator, X: object, y: object, sample_weight: object = None
     structure = cast("Scored", self._structure)
     predicted, truth = np.asarray(self._predict(X)), structure.known_targets(self, y)
     check_consistent_length(predicted, truth)
-    return mean_right(structure.is_right(self, predicted, truth), sample_weight, self._owner)
+    return mean_right(structure.is_right(self, predicted, truth), sample_weight)
 
 
 def is_table(X: object) -> bool:

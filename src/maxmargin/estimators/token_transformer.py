@@ -17,9 +17,9 @@ from maxmargin.encoding.kinds import Offsets, find_kind, is_empty, some_sequence
 from maxmargin.encoding.labels import Labels, encode_labels
 from maxmargin.encoding.matrices import checked_csr, csr_rows, dense_rows
 from maxmargin.encoding.sequences import ARRAYS, SequenceEncoder
-from maxmargin.estimators.state import TellsVersion, one_line
+from maxmargin.estimators.state import TellsVersion
 from maxmargin.runtime.arrays import CsrMatrix, is_sparse
-from maxmargin.runtime.wording import described, shown
+from maxmargin.runtime.wording import caller, described, errors_of, shown
 from maxmargin.structures.graphs.encode import nodes_as_given, number_node_labels
 from maxmargin.structures.segments.encode import list_segments, tags_of_segments
 
@@ -48,20 +48,20 @@ class Stack(NamedTuple):
     lengths: int | None = None
 
 
-def stack_parts(X: object, owner: str) -> Stack | list[object]:
+def stack_parts(X: object) -> Stack | list[object]:
     """Return the tokens or nodes of X stacked, or a list of its sequences if their features are named."""
-    sequences = some_sequences(X, owner)
+    sequences = some_sequences(X)
     if _is_graph(sequences[0]):
-        rows, offsets = nodes_as_given(sequences, owner=owner)
+        rows, offsets = nodes_as_given(sequences)
         return Stack(rows, offsets, sequences)  # type: ignore[arg-type]  # all are tuples or lists by now
-    kind = find_kind(sequences, owner)
+    kind = find_kind(sequences)
     if kind not in ARRAYS:
         return sequences
     if kind == "sparse":
-        rows, offsets = csr_rows(sequences, owner)
+        rows, offsets = csr_rows(sequences)
         return Stack(_narrow(rows), offsets)
     lengths = X.shape[1] if isinstance(X, np.ndarray) and X.ndim == 3 else None
-    return Stack(*dense_rows(sequences, owner), None, lengths)
+    return Stack(*dense_rows(sequences), None, lengths)
 
 
 def stack_named(sequences: list[object], encoder: SequenceEncoder, *, learn: bool) -> Stack:
@@ -111,18 +111,18 @@ def _some_rows(rows: CsrMatrix, a: int, b: int) -> CsrMatrix:
     return some
 
 
-def flat_labels(y: object, stack: Stack, owner: str) -> Labels:
+def flat_labels(y: object, stack: Stack) -> Labels:
     """Return the labels of all tokens or nodes; tokens of segments have the tags "B-x", "I-x" and "O"."""
     if stack.graphs is not None:
-        codes, classes = number_node_labels(y, stack.offsets, owner=owner)
+        codes, classes = number_node_labels(y, stack.offsets)
         return classes[codes]
     if isinstance(y, Iterable) and not isinstance(y, str | np.ndarray):
         y = list(y)
         if _are_segments(y):
-            listed = list_segments(y, stack.offsets, owner=owner)
+            listed = list_segments(y, stack.offsets)
             lengths = np.diff(stack.offsets).tolist()
             y = [tags_of_segments(some, m) for some, m in zip(listed, lengths, strict=True)]
-    codes, classes = encode_labels(y, stack.offsets, owner=owner)
+    codes, classes = encode_labels(y, stack.offsets)
     return classes[codes]
 
 
@@ -203,11 +203,6 @@ class TokenTransformer(  # type: ignore[call-arg]
         tags.target_tags.required = _needs_labels(self.transformer)
         return tags
 
-    @property
-    def _owner(self) -> str:
-        """The name to use in errors."""
-        return type(self).__name__
-
     def fit(self, X: object, y: object = None) -> Self:
         """Fit the transformer to all tokens or nodes.
 
@@ -225,7 +220,7 @@ class TokenTransformer(  # type: ignore[call-arg]
         TokenTransformer
             The fitted transformer.
         """
-        with one_line(self._owner):
+        with errors_of(type(self).__name__):
             stack, encoder, fitted = self._learnt(X)
             fitted.fit(stack.rows, *self._labels(y, stack))
             self._keep(stack, encoder, fitted)
@@ -246,7 +241,7 @@ class TokenTransformer(  # type: ignore[call-arg]
         list or 3-D array
             X with the new features. Tokens that are dicts or strings become rows of sparse matrices.
         """
-        with one_line(self._owner):
+        with errors_of(type(self).__name__):
             stack, encoder, fitted = self._learnt(X)
             labels = self._labels(y, stack)
             if hasattr(fitted, "fit_transform"):
@@ -273,7 +268,7 @@ class TokenTransformer(  # type: ignore[call-arg]
         check_is_fitted(self)
         if isinstance(X, list | tuple) and all(map(is_empty, X)):
             return list(X)  # there are no tokens to transform
-        with one_line(self._owner):
+        with errors_of(type(self).__name__):
             stack = self._known(X)
             return self._restored(self.transformer_.transform(stack.rows), stack)
 
@@ -301,29 +296,29 @@ class TokenTransformer(  # type: ignore[call-arg]
         chosen = self.transformer
         if isinstance(chosen, type) or not (hasattr(chosen, "fit") and hasattr(chosen, "transform")):
             raise TypeError(
-                f"{self._owner}: transformer must have the methods fit and transform, got {shown(chosen)}; "
+                f"transformer must have the methods fit and transform, got {shown(chosen)}; "
                 "give a transformer such as StandardScaler()."
             )
-        found, encoder = stack_parts(X, self._owner), None
+        found, encoder = stack_parts(X), None
         if not isinstance(found, Stack):
-            encoder = SequenceEncoder(owner=self._owner)
+            encoder = SequenceEncoder()
             found = stack_named(found, encoder, learn=True)
         return found, encoder, clone(chosen)
 
     def _known(self, X: object) -> Stack:
         """Return the tokens or nodes of X, if they have the features of those of `fit`."""
-        found = stack_parts(X, self._owner)
+        found = stack_parts(X)
         if isinstance(found, Stack) == (self._encoder is not None):
             kinds = "arrays or sparse matrices", "lists of dicts or of lists of strings"
             got, known = kinds if isinstance(found, Stack) else kinds[::-1]
-            raise TypeError(f"{self._owner}: X has {got}, but fit had {known}; give the form that fit had.")
+            raise TypeError(f"X has {got}, but fit had {known}; give the form that fit had.")
         if not isinstance(found, Stack):
             assert self._encoder is not None
             found = stack_named(found, self._encoder, learn=False)
         n_features = found.rows.shape[1]
         if n_features != self.n_features_in_:
             raise ValueError(
-                f"{self._owner}: X has {n_features} features, but {self._owner} was fitted with "
+                f"X has {n_features} features, but {caller()} was fitted with "
                 f"{self.n_features_in_}; give the features that were given to fit."
             )
         return found
@@ -334,10 +329,10 @@ class TokenTransformer(  # type: ignore[call-arg]
             return ()
         if y is None:
             raise ValueError(
-                f"{self._owner}: {type(self.transformer).__name__} needs labels, got y=None; give one list "
+                f"{type(self.transformer).__name__} needs labels, got y=None; give one list "
                 "of labels per sequence or graph."
             )
-        return (flat_labels(y, stack, self._owner),)
+        return (flat_labels(y, stack),)
 
     def _keep(self, stack: Stack, encoder: SequenceEncoder | None, fitted: object) -> None:
         self.transformer_, self._encoder, self.n_features_in_ = fitted, encoder, stack.rows.shape[1]
@@ -346,14 +341,11 @@ class TokenTransformer(  # type: ignore[call-arg]
         """Return the new features in the form of X; raise unless there is one row for each that was given."""
         name = type(self.transformer).__name__
         found: Rows
-        if is_sparse(rows):
-            found = csr_array(checked_csr(rows, f"{self._owner}: the result of {name}"))
-        else:
-            found = np.asarray(rows)
+        found = csr_array(checked_csr(rows, f"the result of {name}")) if is_sparse(rows) else np.asarray(rows)
         expected = int(stack.offsets[-1])
         if found.ndim != 2 or found.shape[0] != expected:
             raise ValueError(
-                f"{self._owner}: {name} must return a matrix with one row for each of the {expected} rows "
+                f"{name} must return a matrix with one row for each of the {expected} rows "
                 f"given, got {described(rows)}; use a transformer that keeps rows."
             )
         return put_back(stack, found)

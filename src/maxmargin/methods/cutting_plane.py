@@ -113,14 +113,14 @@ def scaled_cuts(cuts: Cuts, factor: float) -> Cuts:
     return Cuts(slopes, factor * cuts.loss, factor**2 * cuts.gram, cuts.alpha.copy(), cuts.idle.copy())
 
 
-def lowest(cuts: Cuts, lam: float, owner: str) -> Cuts:
+def lowest(cuts: Cuts, lam: float, method: str) -> Cuts:
     """Return the cuts with the dual variables that solve the program, and with updated idle counts.
 
     A line search leads from the previous dual variables to the solver's answer. It usually goes all the way,
     and the dual never decreases, whatever the answer is.
     """
     alpha, matrix = cuts.alpha, cuts.gram / lam
-    change = _solution(matrix, cuts.loss, owner) - alpha
+    change = _solution(matrix, cuts.loss, method) - alpha
     slope = float((cuts.loss - matrix @ alpha) @ change)
     gamma = step_size(LineSearch(), slope, float(change @ matrix @ change), 0, 1)
     alpha = alpha + gamma * change
@@ -173,7 +173,7 @@ def cuts_ell(cuts: Cuts) -> float:
     return float(cuts.loss @ cuts.alpha)
 
 
-def qp_solver(owner: str) -> Any:
+def qp_solver(method: str) -> Any:
     """Return the module that solves quadratic programs, or raise if it is not installed.
 
     PIQP (BSD) is a proximal interior-point method for dense matrices: planes may be linearly dependent, as
@@ -184,14 +184,14 @@ def qp_solver(owner: str) -> Any:
         import piqp
     except ImportError as error:
         raise ImportError(
-            f"{owner} needs piqp, which is not installed; run: pip install maxmargin[qp]"
+            f"{method} needs piqp, which is not installed; run: pip install maxmargin[qp]"
         ) from error
     return piqp
 
 
-def _solution(matrix: FloatArray, loss: FloatArray, owner: str) -> FloatArray:
+def _solution(matrix: FloatArray, loss: FloatArray, method: str) -> FloatArray:
     """Return the point of the simplex where ``loss @ x - x @ matrix @ x / 2`` is largest."""
-    solver, k, unit = qp_solver(owner).DenseSolver(), len(loss), float(loss.max()) or 1.0
+    solver, k, unit = qp_solver(method).DenseSolver(), len(loss), float(loss.max()) or 1.0
     settings = solver.settings
     settings.eps_abs = settings.eps_rel = settings.eps_duality_gap_abs = _ACCURACY
     settings.eps_duality_gap_rel, settings.max_iter = _ACCURACY, _MAX_STEPS
@@ -199,7 +199,7 @@ def _solution(matrix: FloatArray, loss: FloatArray, owner: str) -> FloatArray:
     status = solver.solve()
     x = np.maximum(solver.result.x, 0.0)  # exactly feasible, whatever the solver's residuals
     if not 0.0 < x.sum() < np.inf:
-        raise scale_error(f"the program of {k} planes of {owner}, which piqp ended with {status.name},")
+        raise scale_error(f"the program of {k} planes of {method}, which piqp ended with {status.name},")
     return x / x.sum()
 
 

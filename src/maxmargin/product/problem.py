@@ -35,7 +35,7 @@ from maxmargin.methods.rules import (
 from maxmargin.product.domains import Domain, Product
 from maxmargin.product.objectives import Followed, Line, Smooth, follow
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.wording import described, shown
+from maxmargin.runtime.wording import described, errors_of, shown
 from maxmargin.solving.kinds import Kind, kind_of
 from maxmargin.solving.objective import Certificate, certificate
 from maxmargin.solving.resume import Beginning, UnfitStart, WarmStart
@@ -60,13 +60,14 @@ class ProductProblem:
         Starting point; by default what the oracles answer to a zero gradient.
     """
 
+    @errors_of("ProductProblem")
     def __init__(self, objective: Smooth, domain: Domain, x0: ArrayLike | None = None) -> None:
         self.objective = objective
         self.domain = domain if isinstance(domain, Product) else Product([domain])
         _check_objective(objective, self.domain.size)
         self.predefined = Predefined(self.domain.nu)
         zero = np.zeros(self.domain.size)
-        point = np.ravel(self.domain.lmo(zero) if x0 is None else checked_floats(x0, "ProductProblem", "x0"))
+        point = np.ravel(self.domain.lmo(zero) if x0 is None else checked_floats(x0, "x0"))
         if point.shape != zero.shape or not self.domain.contains(point):
             raise ValueError(
                 f"ProductProblem: x0 must be a point of the domain, of {self.domain.size} numbers, "

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin.methods.scratch import Scratch, new_scratch
 from maxmargin.runtime.arrays import FloatArray
-from maxmargin.runtime.wording import described
+from maxmargin.runtime.wording import described, errors_of
 from maxmargin.solving.driver import check_count, generator
 from maxmargin.solving.kinds import checked_problem
 from maxmargin.structures.feature_map import (
@@ -376,8 +376,9 @@ def check_problem(
         is_ours = isinstance(error, TypeError | ValueError) and not hasattr(error, "__notes__")
         said = str(error) if is_ours else f"{told(error)}."
         return Report((Finding("functions", None, f"functions: {said}"),), 0)
-    check_count("n_examples", n_examples, "check_problem")
-    rng, found = generator(random_state, "check_problem"), dict[str, Finding]()
+    with errors_of("check_problem"):
+        check_count("n_examples", n_examples)
+        rng, found = generator(random_state), dict[str, Finding]()
     count = min(int(n_examples), sizes(problem).examples)
     _check_outputs(outputs, count)
     largest = 0.0

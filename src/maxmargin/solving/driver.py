@@ -254,9 +254,9 @@ def checked_limits(tol: float, rtol: float, max_passes: int, time_limit: float |
     return Limits(float(tol), float(rtol), int(max_passes), seconds)
 
 
-def check_count(name: str, value: object, owner: str = "solve") -> None:
+def check_count(name: str, value: object) -> None:
     """Raise unless a number of passes, or of other things, is valid."""
-    expect(is_count(value), name, "an int >= 1", value, owner)
+    expect(is_count(value), name, "an int >= 1", value)
 
 
 def check_n_jobs(n_jobs: object) -> None:
@@ -301,7 +301,7 @@ def checked_files(checkpoint: CheckpointLike | None, start: object) -> tuple[Che
     return kept, file
 
 
-def generator(random_state: Any, owner: str = "solve") -> np.random.Generator:
+def generator(random_state: Any) -> np.random.Generator:
     """Return a Generator from a seed, a Generator, a RandomState or None."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
@@ -309,4 +309,4 @@ def generator(random_state: Any, owner: str = "solve") -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         expected = "an int >= 0, a Generator, a RandomState or None"
-        raise ValueError(message("random_state", expected, random_state, owner)) from None
+        raise ValueError(message("random_state", expected, random_state)) from None

@@ -26,7 +26,7 @@ from maxmargin.methods.protocol import (
 )
 from maxmargin.methods.rules import SAMPLINGS, Sampler, step_size
 from maxmargin.runtime.arrays import FloatArray
-from maxmargin.runtime.wording import shown
+from maxmargin.runtime.wording import caller, shown
 from maxmargin.solving import objective, resume
 from maxmargin.solving.objective import Certificate, exceeds
 from maxmargin.solving.resume import Beginning, WarmStart
@@ -206,15 +206,15 @@ def is_count(value: object) -> bool:
     return isinstance(value, Integral) and int(value) >= 1
 
 
-def expect(holds: bool, name: str, expected: str, value: object, owner: str = "solve") -> None:
+def expect(holds: bool, name: str, expected: str, value: object) -> None:
     """Raise unless an argument is as expected."""
     if not holds:
-        raise ValueError(message(name, expected, value, owner))
+        raise ValueError(message(name, expected, value))
 
 
-def message(name: str, expected: str, value: object, owner: str) -> str:
+def message(name: str, expected: str, value: object) -> str:
     """Return the one line of an error: what was expected, and what was got."""
-    return f"{owner}: {name} must be {expected}, got {shown(value)}."
+    return f"{caller('solve')}: {name} must be {expected}, got {shown(value)}."
 
 
 # Warnings after a run: no oracle is called, as the bounds alone show that something is wrong.
@@ -228,9 +228,9 @@ def _missed_maxima(problem: AnyProblem, primal: float, dual: float) -> str | Non
     """
     if not exceeds(dual, primal):
         return None
-    owner, least = _owner_of(problem.oracle) or "solve", dual - primal
+    who, least = _users_oracle(problem.oracle) or "solve", dual - primal
     return (
-        f"{owner}: answers of argmax are below the maxima by at least {least:.3g} in the mean, as the "
+        f"{who}: answers of argmax are below the maxima by at least {least:.3g} in the mean, as the "
         f"objective that they show, {primal:.6g}, is below its lower bound, {dual:.6g}; the distance from "
         "the optimum is not known: improve argmax."
     )
@@ -241,14 +241,14 @@ def _nothing_learnt(problem: AnyProblem, w: FloatArray, primal: float, dual: flo
 
     No oracle is called: the bounds alone indicate which function may be wrong.
     """
-    owner = _owner_of(problem.oracle) if is_idle(w, primal, dual) else None
-    if owner is None:
+    who = _users_oracle(problem.oracle) if is_idle(w, primal, dual) else None
+    if who is None:
         return None
     cause = "argmax never returned an output of loss above 0; it must return one of largest loss plus score"
     if primal > 0.0:
         cause = "features do not tell the truths from the outputs that argmax returned"
     found = f"all weights are zero after training (gap 0), as {cause}"
-    return f"{owner}: {found}: run check_problem to find out whether a function is wrong."
+    return f"{who}: {found}: run check_problem to find out whether a function is wrong."
 
 
 def is_idle(w: FloatArray, primal: float, dual: float) -> bool:
@@ -256,7 +256,7 @@ def is_idle(w: FloatArray, primal: float, dual: float) -> bool:
     return primal - dual <= ROUNDING * abs(primal) < np.inf and not w.any()
 
 
-def _owner_of(oracle: object) -> str | None:
+def _users_oracle(oracle: object) -> str | None:
     """Return the name that messages about a user's oracle begin with; None if it is the package's own."""
     while is_wrapper(type(oracle)):
         oracle = oracle.inner  # type: ignore[attr-defined]

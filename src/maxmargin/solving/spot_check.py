@@ -13,6 +13,7 @@ from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.methods.scratch import corner_of_answer, new_scratch
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import now
+from maxmargin.runtime.wording import caller
 from maxmargin.solving.checks import Judged
 from maxmargin.structures.feature_map import map_sizes, projected, rebuilt, score, unconstrained
 from maxmargin.structures.oracle import argmax, decode, is_exact
@@ -72,7 +73,7 @@ def patience(time_limit: float | None, trained: float = 0.0) -> float:
     return min(_PATIENCE, _SHARE * time_limit)
 
 
-def check_oracle(problem: AnyProblem, owner: str, advice: str, seconds: float = _PATIENCE) -> None:
+def check_oracle(problem: AnyProblem, advice: str, seconds: float = _PATIENCE) -> None:
     """Raise `BrokenOracle` if a few examples show that the max oracle, or the loss, is wrong.
 
     The oracle is called at zero weights and at two random weights. Neither the truth, nor a prediction, nor
@@ -86,7 +87,7 @@ def check_oracle(problem: AnyProblem, owner: str, advice: str, seconds: float = 
     for i in _until(seconds, _few(n)):
         beaten, loss = inquiry.compare(i)
         if beaten is not None:
-            raise BrokenOracle(f"{owner}: {beaten}; {advice}.")
+            raise BrokenOracle(f"{caller()}: {beaten}; {advice}.")
         largest = max(largest, loss)
     for i in _until(seconds, range(n if largest == 0.0 else 0)):
         largest, seen = inquiry.loss_at_zero(i), i + 1
@@ -94,8 +95,8 @@ def check_oracle(problem: AnyProblem, owner: str, advice: str, seconds: float = 
             break
     if largest == 0.0 and seen == n:
         raise BrokenOracle(
-            f"{owner}: loss must be above 0 for wrong outputs, but at zero weights the answers of argmax for "
-            f"all {n} examples have loss 0, so there is nothing to learn; {advice}."
+            f"{caller()}: loss must be above 0 for wrong outputs, but at zero weights the answers of argmax "
+            f"for all {n} examples have loss 0, so there is nothing to learn; {advice}."
         )
 
 

@@ -79,17 +79,17 @@ class SomeColumns(NamedTuple):
 Columns = AllColumns | SomeColumns
 
 
-def given_columns(matrix: Features, dtype: type[np.floating], owner: str) -> AllColumns:
+def given_columns(matrix: Features, dtype: type[np.floating]) -> AllColumns:
     """Return the columns of a matrix that a user gives; raise unless it is square, finite and symmetric."""
     values = np.array(matrix, dtype=dtype, order="C")
     if values.ndim != 2 or values.shape[0] != values.shape[1]:
-        raise ValueError(f"{owner}: a kernel matrix must be square, got shape {values.shape}.")
+        raise ValueError(f"a kernel matrix must be square, got shape {values.shape}.")
     if not np.isfinite(values).all():
-        raise ValueError(f"{owner}: a kernel matrix must have finite entries, got NaN or infinity.")
+        raise ValueError("a kernel matrix must have finite entries, got NaN or infinity.")
     largest = np.abs(values).max(initial=0.0)
     if np.abs(values - values.T).max(initial=0.0) > _ASYMMETRY * largest:
         raise ValueError(
-            f"{owner}: a kernel matrix must be symmetric, got k(a, b) != k(b, a) for some rows; return "
+            "a kernel matrix must be symmetric, got k(a, b) != k(b, a) for some rows; return "
             "the mean of both."
         )
     return AllColumns(values)
@@ -244,10 +244,10 @@ def some_columns_essence(columns: SomeColumns) -> tuple[object, ...]:
 # The kernel matrix of the rows of each example: the blocks on the diagonal of the whole matrix.
 
 
-def check_finite(products: FloatArray, owner: str) -> None:
+def check_finite(products: FloatArray) -> None:
     if not np.isfinite(products).all():
         raise ValueError(
-            f"{owner}: the kernel must have finite values, got NaN or infinity for some rows; remove or "
+            "the kernel must have finite values, got NaN or infinity for some rows; remove or "
             "scale features that are not finite or too large."
         )
 

@@ -31,7 +31,7 @@ import numpy as np
 from maxmargin.compiling import helper, kernel
 from maxmargin.compiling.loops import add_scaled, clear, copy
 from maxmargin.runtime.arrays import Features, FloatArray, IntArray, UIntArray
-from maxmargin.runtime.wording import described, shown
+from maxmargin.runtime.wording import described, errors_of, shown
 from maxmargin.structures import feature_map
 from maxmargin.structures.columns import (
     GROUP,
@@ -329,6 +329,7 @@ def kernelised_essence(phi: KernelisedMap) -> tuple[object, ...]:
 # Problems with a kernel of their rows: of examples, tokens or nodes.
 
 
+@errors_of("Kernelised")
 def Kernelised(
     problem: object,
     features: Features,
@@ -353,7 +354,7 @@ def Kernelised(
     dtype : float64 or float32
         Type of the entries of the kernel matrix.
     """
-    phi, oracle = checked_pair(problem, "Kernelised")
+    phi, oracle = checked_pair(problem)
     layout = feature_map.row_layout(phi)
     _check_kernel(kernel, dtype, cache_size)
     return Problem(kernelised_map(phi, layout, features, kernel, cache_size, dtype), oracle)
@@ -378,20 +379,19 @@ def kernelised_map(
     function: KernelFunction | PrecomputedKernel,
     cache_size: float,
     dtype: type[np.floating],
-    owner: str = "Kernelised",
 ) -> KernelisedMap:
     """Return a map with a kernel of the rows of this layout; see `Kernelised`."""
     spans = layout.spans
     if isinstance(function, PrecomputedKernel):
-        columns: Columns = given_columns(features, dtype, owner)
-        _check_rows(len(columns.values), spans, owner)
+        columns: Columns = given_columns(features, dtype)
+        _check_rows(len(columns.values), spans)
         products = cut_products(columns.values, spans)
     else:
-        rows = as_rows(features, owner)
-        _check_rows(n_rows(rows), spans, owner)
+        rows = as_rows(features)
+        _check_rows(n_rows(rows), spans)
         columns = enough_columns(rows, function, dtype, 1e6 * cache_size)
         products = computed_products(rows, function, spans, dtype)
-    check_finite(products[0], owner)
+    check_finite(products[0])
     most = int((spans[:, 1] - spans[:, 0]).max())
     return KernelisedMap(
         phi,
@@ -406,9 +406,7 @@ def kernelised_map(
     )
 
 
-def _check_rows(n: int, spans: IntArray, owner: str) -> None:
+def _check_rows(n: int, spans: IntArray) -> None:
     needed = int(spans.max())
     if n != needed:
-        raise ValueError(
-            f"{owner}: features must have one row for each of the {needed} rows of the problem, got {n}."
-        )
+        raise ValueError(f"features must have one row for each of the {needed} rows of the problem, got {n}.")

@@ -6,9 +6,11 @@ oracle, constraints on weights wrap the map, and the order of such wrappers does
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from hashlib import blake2b
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,13 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from maxmargin.compiling import forwarder, is_wrapper, python_generic
 from maxmargin.compiling.generics import has_implementation, method_name
 from maxmargin.runtime.arrays import FloatArray, IntArray, check_memory, kernel_array
-from maxmargin.runtime.wording import described
+from maxmargin.runtime.wording import caller, described, errors_of
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.feature_map import MAP_REQUIRED, is_metric, map_sizes, unpack
 from maxmargin.structures.oracle import ORACLE_REQUIRED, is_bounded, output_sizes
 
 MapT = TypeVar("MapT", covariant=True)
 OracleT = TypeVar("OracleT", covariant=True)
+Build = TypeVar("Build", bound=Callable[..., Any])
 
 # Kernels index the entries of output space by uint32.
 _MOST_STATISTICS = 2**32
@@ -106,13 +109,13 @@ def missing_functions(problem: AnyProblem) -> list[str]:
     return list(dict.fromkeys(missing))
 
 
-def checked_pair(problem: object, owner: str) -> AnyProblem:
+def checked_pair(problem: object) -> AnyProblem:
     """Return the problem as a pair; raise unless it defines all required functions."""
     pair = as_problem(problem)
     missing = missing_functions(pair)
     if missing:
         raise TypeError(
-            f"{owner}: problem must be a Problem, got {described(problem)}, which does not define "
+            f"problem must be a Problem, got {described(problem)}, which does not define "
             f"{', '.join(missing)}."
         )
     return pair
@@ -183,6 +186,7 @@ for _function in _RENUMBERED:
     _function.register(Taken)(forwarder(_function, i="{0}.indices[i]"))
 
 
+@errors_of("take")
 def take(problem: Problem[MapT, OracleT], indices: Sequence[int] | IntArray) -> Problem[MapT, OracleT]:
     """Return the problem of some of the examples, sharing all features.
 
@@ -198,7 +202,7 @@ def take(problem: Problem[MapT, OracleT], indices: Sequence[int] | IntArray) -> 
         Of the same classes, so no new kernels are compiled. A half written as a Python object must define
         ``take(indices)``.
     """
-    pair, chosen = checked_pair(problem, "take"), np.asarray(indices)
+    pair, chosen = checked_pair(problem), np.asarray(indices)
     n = map_sizes(pair.map).examples
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not len(chosen):
         raise ValueError(f"take: indices must be one or more ints, got {described(indices)}.")
@@ -222,15 +226,34 @@ def checked_weights(problem: AnyProblem, w: ArrayLike) -> FloatArray:
     return found
 
 
-def fitting(problem: Problem[MapT, OracleT], owner: str) -> Problem[MapT, OracleT]:
+def builder(name: str) -> Callable[[Build], Build]:
+    """Make errors of a public function that builds a problem begin with a name.
+
+    The parameter ``owner``, which gave another name, is deprecated.
+    """
+
+    def decorate(build: Build) -> Build:
+        @wraps(build)
+        def named(*args: object, owner: str | None = None, **kwargs: object) -> object:
+            if owner is not None:
+                warnings.warn(f"{name}: owner is deprecated; leave it out.", FutureWarning, stacklevel=2)
+            with errors_of(owner or name):
+                return build(*args, **kwargs)
+
+        return cast("Build", named)
+
+    return decorate
+
+
+def fitting(problem: Problem[MapT, OracleT]) -> Problem[MapT, OracleT]:
     """Return the problem; raise unless kernels can index its statistics and its weights fit into memory."""
     size = map_sizes(problem.map)
     if size.statistics > _MOST_STATISTICS:
         raise ValueError(
-            f"{owner}: the largest example must have at most 2**32 statistics, got {size.statistics}; split "
+            f"the largest example must have at most 2**32 statistics, got {size.statistics}; split "
             "it, or use fewer labels."
         )
-    check_memory(8 * size.weights, f"{owner}: {size.weights} weights", "use fewer features or labels")
+    check_memory(8 * size.weights, f"{caller()}: {size.weights} weights", "use fewer features or labels")
     return problem
 
 

@@ -224,10 +224,10 @@ class KBest(NamedTuple):
     margins: FloatArray
 
 
-def check_k(k: object, owner: str) -> int:
+def check_k(k: object) -> int:
     """Return k; raise unless it is an int >= 1."""
     if not (isinstance(k, Integral) and int(k) >= 1):
-        raise ValueError(f"{owner}: k must be an int >= 1, got {shown(k)}.")
+        raise ValueError(f"k must be an int >= 1, got {shown(k)}.")
     return int(k)
 
 

@@ -76,7 +76,7 @@ class IndicatorRows(NamedTuple):
 Rows = DenseRows | SparseRows | IndicatorRows
 
 
-def as_rows(X: ArrayLike | SparseMatrix, owner: str = "as_rows") -> Rows:
+def as_rows(X: ArrayLike | SparseMatrix) -> Rows:
     """Return the rows of an array or sparse matrix, with checked indices and safe from changes by callers.
 
     All features pass through this function before kernels, which do not check indices, read them. A matrix
@@ -85,20 +85,18 @@ def as_rows(X: ArrayLike | SparseMatrix, owner: str = "as_rows") -> Rows:
     zeros is stored sparsely, unless it is mapped, as a mapped array may be larger than memory.
     """
     if is_encoded(X):
-        return _stored(X, owner)
+        return _stored(X)
     if is_sparse(X):
-        _check_numbers(X, owner)
-        return _stored(_canonical(checked_csr(X, f"{owner}: the matrix of features")), owner)
+        _check_numbers(X)
+        return _stored(_canonical(checked_csr(X, "the matrix of features")))
     array = np.asarray(X)
-    _check_numbers(array, owner)
+    _check_numbers(array)
     if is_mapped(array) or not _has_many_zeros(array):
         return DenseRows(kernel_copy(array, value_dtype(array.dtype)), array.shape[1])
     return _without_zeros(array)
 
 
-def as_indicators(
-    start: NDArray[np.integer], columns: NDArray[np.integer], n_columns: int, owner: str
-) -> Rows:
+def as_indicators(start: NDArray[np.integer], columns: NDArray[np.integer], n_columns: int) -> Rows:
     """Return rows with ones in the columns ``columns[start[t]:start[t + 1]]``, which may be in any order.
 
     Frozen arrays come from an encoder, which repeats no column in a row. So they need not be sorted, and are
@@ -108,11 +106,11 @@ def as_indicators(
         matrix = csr_array((max(len(start) - 1, 0), n_columns))
         ones = np.broadcast_to(1.0, len(columns))  # takes no memory
         matrix.data, matrix.indices, matrix.indptr = ones, columns, start
-        return as_rows(matrix, owner)
-    what = f"{owner}: the matrix of features"
+        return as_rows(matrix)
+    what = "the matrix of features"
     columns = columns[: checked_length(start, len(columns), max(len(start) - 1, 0), what)]
     check_indices(start, columns, n_columns, what)
-    _check_columns(n_columns, owner)
+    _check_columns(n_columns)
     return IndicatorRows(kernel_copy(start, np.int64), kernel_copy(columns, np.uint32), int(n_columns))
 
 
@@ -137,17 +135,17 @@ def squared_norms(rows: Rows) -> FloatArray:
     return out
 
 
-def _check_numbers(X: NDArray[np.generic] | SparseMatrix, owner: str) -> None:
+def _check_numbers(X: NDArray[np.generic] | SparseMatrix) -> None:
     if X.ndim != 2 or not is_numeric(X.dtype):
         raise ValueError(
-            f"{owner}: features must be real numbers of shape (n_rows, n_features), got {described(X)} of "
+            f"features must be real numbers of shape (n_rows, n_features), got {described(X)} of "
             f"dtype {X.dtype}."
         )
 
 
-def _check_columns(n_columns: int, owner: str) -> None:
+def _check_columns(n_columns: int) -> None:
     if n_columns > _MOST_COLUMNS:
-        raise ValueError(f"{owner}: features must have at most 2**32 columns, got {n_columns}; hash them.")
+        raise ValueError(f"features must have at most 2**32 columns, got {n_columns}; hash them.")
 
 
 def _has_many_zeros(array: NDArray[np.generic]) -> bool:
@@ -177,8 +175,8 @@ def _canonical(X: CsrMatrix) -> CsrMatrix:
     return canonical
 
 
-def _stored(X: CsrMatrix, owner: str) -> Rows:
-    _check_columns(X.shape[1], owner)
+def _stored(X: CsrMatrix) -> Rows:
+    _check_columns(X.shape[1])
     start, columns = kernel_copy(X.indptr, np.int64), kernel_copy(X.indices, np.uint32)
     return _compact(start, columns, X.data, X.shape[1])
 

@@ -163,20 +163,20 @@ def is_rescaled(oracle: object) -> bool:
 
 
 @generic
-def check_rescalable(rescaled: object, owner: str) -> None:
-    """Raise unless there is an oracle for rescaled slacks; the error names ``owner``."""
+def check_rescalable(rescaled: object) -> None:
+    """Raise unless there is an oracle for rescaled slacks."""
     raise TypeError(
-        f"{owner}: problem must be a Multiclass, or a Chain, SecondOrderChain, Segments or Graph with a "
+        "problem must be a Multiclass, or a Chain, SecondOrderChain, Segments or Graph with a "
         f"Hamming loss, got {described(rescaled)}."
     )
 
 
-def check_counts(cost: FloatArray, owner: str) -> None:
+def check_counts(cost: FloatArray) -> None:
     """Raise unless the loss is proportional to the number of wrong labels."""
     n_labels = cost.shape[0]
     if not np.array_equal(cost[:, :n_labels], 1.0 - np.eye(n_labels)):
         raise ValueError(
-            f"{owner}: slack rescaling needs the loss 'normalized_hamming' or 'hamming', got a cost matrix; "
+            "slack rescaling needs the loss 'normalized_hamming' or 'hamming', got a cost matrix; "
             "use one of these, or rescale margins."
         )
 
@@ -206,16 +206,16 @@ def slack_optimum(rescaled, i, theta, curvature, z, work, own):
 
 
 @check_rescalable.register(WeightedOracle)
-def weighted_check_rescalable(weighted: WeightedOracle, owner: str) -> None:
+def weighted_check_rescalable(weighted: WeightedOracle) -> None:
     raise TypeError(
-        f"{owner}: slacks must be rescaled before examples are weighted; "
+        "slacks must be rescaled before examples are weighted; "
         "write Weighted(SlackRescaled(problem), weights)."
     )
 
 
 @check_rescalable.register(SlackRescaledOracle)
-def slack_rescaled_check_rescalable(rescaled: SlackRescaledOracle, owner: str) -> None:
-    raise TypeError(f"{owner}: problem must not have its slacks rescaled already; rescale them once.")
+def slack_rescaled_check_rescalable(rescaled: SlackRescaledOracle) -> None:
+    raise TypeError("problem must not have its slacks rescaled already; rescale them once.")
 
 
 @oracle_workspace.register(SlackRescaledOracle)

@@ -15,7 +15,7 @@ from maxmargin.compiling import kernel
 from maxmargin.compiling.generics import has_implementation
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.threads import run_in_slices
-from maxmargin.runtime.wording import described, shown
+from maxmargin.runtime.wording import described, errors_of, shown
 from maxmargin.structures import feature_map
 from maxmargin.structures.feature_map import map_sizes, shrink, unconstrained
 from maxmargin.structures.kernelised import KernelisedMap
@@ -228,6 +228,7 @@ def layout_order(phi: object) -> IntArray:
     return np.concatenate([np.ravel(part) for part in feature_map.unpack(phi, places)]).astype(np.int64)
 
 
+@errors_of("Weighted")
 def Weighted(problem: object, weights: object) -> Problem[object, WeightedOracle]:
     """Return the problem with example weights.
 
@@ -238,7 +239,7 @@ def Weighted(problem: object, weights: object) -> Problem[object, WeightedOracle
     weights : array of shape (n,)
         Factor of the hinge of each example, > 0. Leave out examples that should not count.
     """
-    phi, oracle = checked_pair(problem, "Weighted")
+    phi, oracle = checked_pair(problem)
     size = map_sizes(phi)
     statistics = size.statistics if has_implementation(oracle, expectation) else 0
     return Problem(phi, WeightedOracle(oracle, _checked_weights(weights, size.examples), statistics))
@@ -261,6 +262,7 @@ def _checked_weights(weights: object, n: int) -> FloatArray:
     return array
 
 
+@errors_of("SlackRescaled")
 def SlackRescaled(problem: object) -> Problem[object, SlackRescaledOracle]:
     """Return the problem with its slacks rescaled instead of its margins.
 
@@ -271,10 +273,11 @@ def SlackRescaled(problem: object) -> Problem[object, SlackRescaledOracle]:
         with a Hamming loss. The oracle is exact for rescaled slacks, too.
     """
     phi, oracle = as_problem(problem)
-    check_rescalable(oracle, "SlackRescaled")
+    check_rescalable(oracle)
     return Problem(phi, SlackRescaledOracle(oracle))
 
 
+@errors_of("SignConstrained")
 def SignConstrained(problem: object, nonnegative: object) -> Problem[ProximalMap, object]:
     """Return the problem with some weights constrained to be at least zero.
 
@@ -285,10 +288,11 @@ def SignConstrained(problem: object, nonnegative: object) -> Problem[ProximalMap
     nonnegative : array of ints, or of bools with one entry per weight
         Which weights, in the order of ``Result.weights``; not coefficients of a kernel.
     """
-    phi, oracle = checked_pair(problem, "SignConstrained")
+    phi, oracle = checked_pair(problem)
     return Problem(proximal_map(phi, 0.0, _chosen_places(unconstrained(phi), nonnegative)), oracle)
 
 
+@errors_of("L1Penalised")
 def L1Penalised(problem: object, threshold: float) -> Problem[ProximalMap, object]:
     r"""Return the problem with :math:`\lambda t \|w\|_1` added to its objective: many weights become zero.
 
@@ -303,7 +307,7 @@ def L1Penalised(problem: object, threshold: float) -> Problem[ProximalMap, objec
     threshold : float
         t, at least 0. Penalties of a problem that has one add up.
     """
-    phi, oracle = checked_pair(problem, "L1Penalised")
+    phi, oracle = checked_pair(problem)
     if not (isinstance(threshold, Real) and 0.0 <= float(threshold) < np.inf):
         raise ValueError(f"L1Penalised: threshold must be a number >= 0, got {shown(threshold)}.")
     if isinstance(unconstrained(phi), KernelisedMap):

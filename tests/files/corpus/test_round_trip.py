@@ -191,9 +191,9 @@ def test_hashed_names_are_read_back(tmp_path: Path) -> None:
 
 
 def test_values_that_share_a_column_are_added() -> None:
-    rows, _ = HashingEncoder(1, "ChainSVC").transform([[{"a": 0.5, "b": 2.0, "c": 1.0, "d": 4.0}]])
+    rows, _ = HashingEncoder(1).transform([[{"a": 0.5, "b": 2.0, "c": 1.0, "d": 4.0}]])
     assert rows.sum() == 7.5
-    rows, _ = HashingEncoder(1, "ChainSVC").transform([[["a", "b", "c", "d", "a"]]])
+    rows, _ = HashingEncoder(1).transform([[["a", "b", "c", "d", "a"]]])
     assert set(rows.data.tolist()) == {1.0}
 
 

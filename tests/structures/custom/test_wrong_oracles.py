@@ -125,7 +125,7 @@ def test_slow_oracles_are_asked_for_fewer_examples() -> None:
         asked.append(x)
         return best(x, w, y_true)
 
-    check_oracle(model(argmax=slow).problem(X, Y), "test", "advice", seconds=-1.0)
+    check_oracle(model(argmax=slow).problem(X, Y), "advice", seconds=-1.0)
     assert len(asked) == 5
     assert all(x is X[0] for x in asked)
 
@@ -286,7 +286,7 @@ def test_right_functions_are_called_a_few_times_more() -> None:
         return best(x, w, y_true)
 
     problem = model(argmax=counted).problem(X, Y)
-    check_oracle(problem, "test", "advice")
+    check_oracle(problem, "advice")
     assert len(calls) == 5 * 5
 
 
@@ -296,8 +296,8 @@ def test_right_oracles_raise_no_alarm(seed: int, scale: float, chain: bool) -> N
     case = chain_case(seed % 1000, (1, 2, 2), 2, loss="hamming") if chain else multiclass_case(seed % 1000)
     case = case._replace(data=case.data._replace(psi=[scale * psi for psi in case.data.psi]))
     problem = custom(case)
-    check_oracle(problem, "test", "advice")
-    check_oracle(SignConstrained(problem, [0, 1]), "test", "advice")
+    check_oracle(problem, "advice")
+    check_oracle(SignConstrained(problem, [0, 1]), "advice")
 
 
 def test_an_oracle_for_weights_with_signs_sees_no_others() -> None:

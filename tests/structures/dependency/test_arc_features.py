@@ -91,7 +91,7 @@ def test_features_of_all_arcs_are_those_of_tuples(
     true_arcs = [(i, h, j) for i, tree in enumerate(trees) for j, h in enumerate(tree, start=1)]
     counts = Counter(name for i, h, j in true_arcs for name in named_features(sentences[i], h, j))
     known = {name for name, count in counts.items() if count >= min_count}
-    tagged = encode_tagged(sentences, owner="test")
+    tagged = encode_tagged(sentences)
     encoder = ArcEncoder(min_count=min_count).fit(tagged, np.concatenate(trees))
     assert encoder.n_features_in_ == len(known)
     # Each feature has a column of its own if as many columns as features stand at any one set of arcs.
@@ -129,8 +129,8 @@ def test_hashes_wrap_around_at_64_bits() -> None:
 
 def test_words_not_seen_have_no_features_of_their_own() -> None:
     seen, other = [[("a", "X"), ("b", "Y")]], [[("c", "X"), ("b", "Y")]]
-    encoder = ArcEncoder().fit(encode_tagged(seen, owner="test"), np.array([2, 0]))
-    known, unknown = (rows(encoder.transform(encode_tagged(x, owner="test"))) for x in (seen, other))
+    encoder = ArcEncoder().fit(encode_tagged(seen), np.array([2, 0]))
+    known, unknown = (rows(encoder.transform(encode_tagged(x))) for x in (seen, other))
     assert all(set(fewer) <= set(some) for some, fewer in zip(known, unknown, strict=True))
     # The arc from the second word to the first, and that from the root to the second: of a, and next to a.
     assert len(unknown[2]) < len(known[2])
@@ -150,12 +150,12 @@ REFUSED = [
 
 @pytest.mark.parametrize(("X", "message"), REFUSED)
 def test_wrong_sentences_are_refused(X: Any, message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=f"^Owner: ({message})") as caught:
-        encode_tagged(X, owner="Owner")
+    with pytest.raises((TypeError, ValueError), match=f"^({message})") as caught:
+        encode_tagged(X)
     assert "\n" not in str(caught.value)
 
 
 def test_tagged_words_are_split_from_their_tags() -> None:
-    tagged = encode_tagged([[("The", "DET"), ["dog", "NOUN"]], (("Hi", "INTJ"),)], owner="test")
+    tagged = encode_tagged([[("The", "DET"), ["dog", "NOUN"]], (("Hi", "INTJ"),)])
     assert tagged == Tagged(["the", "dog", "hi"], ["DET", "NOUN", "INTJ"], tagged.offsets)
     assert tagged.offsets.tolist() == [0, 2, 3]

@@ -35,7 +35,7 @@ def statement_holds(statement, sentence, head, modifier):
 
 
 def test_names_are_true_of_the_arcs_that_have_them():
-    tagged = encode_tagged(SENTENCES, owner="test")
+    tagged = encode_tagged(SENTENCES)
     encoder = ArcEncoder().fit(tagged, np.array(HEADS))
     names = encoder.names().of(range(encoder.n_features_in_))
     assert len(set(names)) == len(names)
@@ -56,13 +56,13 @@ def test_names_are_true_of_the_arcs_that_have_them():
 
 
 def test_names_of_a_sentence_are_those_of_its_arcs():
-    tagged = encode_tagged(SENTENCES, owner="test")
+    tagged = encode_tagged(SENTENCES)
     encoder = ArcEncoder().fit(tagged, np.array(HEADS))
     names = encoder.names()
     assert len(names) == encoder.n_features_in_
     others = [[("dog", "NOUN"), ("runs", "VERB"), ("the", "DET"), ("old", "ADJ")], [("one", "NUM")]]
     for sentence in (*SENTENCES, *others):
-        alone = encode_tagged([sentence], owner="test")
+        alone = encode_tagged([sentence])
         columns = sorted(set(encoder.transform(alone).features.columns.tolist()))
         found = encoder.sentence_names(alone)
         assert sorted(found) == columns

@@ -167,7 +167,7 @@ def test_the_search_is_bounded_by_choice():
     with pytest.warns(ConvergenceWarning):
         model.fit(graphs, [rng.integers(3, size=5) for _ in graphs])
     model._w = rng.normal(size=model._w.shape)
-    weights = Graph.for_prediction(encode_graphs(graphs, owner="test"), 3, "messages").unpack(model._w)
+    weights = Graph.for_prediction(encode_graphs(graphs), 3, "messages").unpack(model._w)
     scores = [{y: total_score(weights, graph, y) for y in product(range(3), repeat=5)} for graph in graphs]
     exact, hasty = model.predict(graphs), model.set_params(search=0).predict(graphs)
     exact, hasty = (

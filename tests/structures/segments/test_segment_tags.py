@@ -41,7 +41,7 @@ def test_segments_are_the_same_after_tagging(drawn: list[tuple[int, str]]) -> No
 def test_segments_are_the_same_after_coding(drawn: list[Any]) -> None:
     listed, lengths = map(list, zip(*map(laid_out, [*drawn, [(1, "NP")]]), strict=True))
     offsets = np.append(0, np.cumsum(lengths))
-    found = encode_segments(listed, offsets, owner="test")
+    found = encode_segments(listed, offsets)
     assert decode_segments(found.codes, offsets, found.classes) == listed
     outside = sum(lengths) - sum(stop - start for segments in listed for start, stop, _ in segments)
     assert found.n_labels == len(found.classes) + (outside > 0)
@@ -62,7 +62,7 @@ def test_tags_that_continue_nothing_start_a_segment() -> None:
 
 def test_ints_and_arrays_are_coded_with_tokens_outside() -> None:
     y = [np.array([[0, 2, 7], [2, 3, 5]]), []]
-    found = encode_segments(y, np.array([0, 3, 4]), owner="test")
+    found = encode_segments(y, np.array([0, 3, 4]))
     assert found.classes.tolist() == [5, 7]
     assert found.codes.tolist() == [3, 2, 1, 5]
     assert decode_segments(found.codes, np.array([0, 3, 4]), found.classes) == [[(0, 2, 7), (2, 3, 5)], []]

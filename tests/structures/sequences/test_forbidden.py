@@ -114,7 +114,7 @@ TAGS = ["B-NP", "B-VP", "I-NP", "I-VP", "O"]
 
 
 def test_bio_forbids_what_cannot_follow() -> None:
-    matrix = encode_forbidden("bio", TAGS, owner="test")
+    matrix = encode_forbidden("bio", TAGS)
     assert matrix is not None
     allowed = {
         (before, after)
@@ -125,8 +125,8 @@ def test_bio_forbids_what_cannot_follow() -> None:
     inner = {(before, after) for before, after in allowed if after in ("I-NP", "I-VP")}
     assert inner == {("B-NP", "I-NP"), ("I-NP", "I-NP"), ("B-VP", "I-VP"), ("I-VP", "I-VP")}
     assert len(allowed) == 4 + 6 * 4
-    assert encode_forbidden("bio", ["A", "B"], owner="test") is None
-    assert encode_forbidden([], TAGS, owner="test") is None
+    assert encode_forbidden("bio", ["A", "B"]) is None
+    assert encode_forbidden([], TAGS) is None
 
 
 _rng = np.random.default_rng(0)
@@ -222,10 +222,10 @@ def test_all_forbidden_pairs_are_counted(drawn: tuple[Case, Array], seed: int) -
     offsets = np.append(0, np.cumsum([len(y) for y in labels]))
     counts = Counter(itertools.chain.from_iterable(wrong))
     if not counts:
-        check_allowed(np.concatenate(labels), offsets, forbidden, list(names), owner="test")
+        check_allowed(np.concatenate(labels), offsets, forbidden, list(names))
         return
-    with pytest.raises(ValueError, match=r"^test: y has forbidden pairs in ") as caught:
-        check_allowed(np.concatenate(labels), offsets, forbidden, list(names), owner="test")
+    with pytest.raises(ValueError, match=r"^y has forbidden pairs in ") as caught:
+        check_allowed(np.concatenate(labels), offsets, forbidden, list(names))
     said, first = str(caught.value), next(i for i, pairs in enumerate(wrong) if pairs)
     assert f"in {sum(map(bool, wrong))} of {len(labels)} sequences" in said
     token = next(t for t, pair in enumerate(itertools.pairwise(paths[first])) if forbidden[pair])

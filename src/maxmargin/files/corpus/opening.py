@@ -308,7 +308,7 @@ def _checked_classes(directory: Path, manifest: Manifest) -> Labels:
     # Strings or numbers: either can be sorted.
     if kinds not in ({str}, {int}) or sorted(set(cast("list[str]", classes))) != classes:
         fail(directory / NAME, "labels in order, all strings or all whole numbers", str(classes))
-    return sorted_classes(classes, str(directory))
+    return sorted_classes(classes)
 
 
 def _check_rows(directory: Path, arrays: _Arrays, n_columns: int) -> None:

@@ -139,7 +139,7 @@ def _grouped(
 def _numbered(X: list[list[Token]]) -> NumberedSequences:
     first = next((token for tokens in X for token in tokens), None)
     kind: Kind = "dicts" if isinstance(first, dict) else "strings"
-    return numbered(list[object](X), kind, _OWNER)
+    return numbered(list[object](X), kind)
 
 
 PathLike = str | os.PathLike[str]

@@ -363,7 +363,7 @@ def finished(draft: Draft, verbose: int) -> Finished:
     names = [name for name in draft.raw if name != "names" or draft.names is not None]
     size = sum(draft.array(name).nbytes for name in names)
     with WorkLine("encode: finishing", 2 * size, verbose) as line:
-        classes = sorted_classes(draft.labels, "encode").tolist()
+        classes = sorted_classes(draft.labels).tolist()
         _number_labels(draft, classes)
         if draft.names is None:
             n_columns = 1 << (draft.recipe.hash_bits or 0)

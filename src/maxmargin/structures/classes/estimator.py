@@ -91,12 +91,10 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
         X, labels = examples.data
         linear = linear_rows(model, X)
         features = with_constant(linear) if model.fit_intercept else linear
-        problem = Multiclass.from_encoded(
-            features, labels, len(model.classes_), loss=model.loss, owner=model._owner
-        )
+        problem = Multiclass.from_encoded(features, labels, len(model.classes_), loss=model.loss)
         # Where every mistake costs 1, slacks and margins are the same problem.
         rescaling = "margin" if isinstance(model.loss, str) else model.rescaling
-        return rescaled(with_kernel(model, problem, X), rescaling, model._owner)
+        return rescaled(with_kernel(model, problem, X), rescaling)
 
     def ask(self, model: "MulticlassSVC", X: object) -> Question[_Classes, FloatArray]:
         table = tables.known_table(model, X, _check_finite)
@@ -104,7 +102,7 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
         def states(y: object) -> IntArray:
             classes, codes = np.unique(_targets(y), return_inverse=True)
             check_consistent_length(X, codes)
-            return known_states(codes, cast("Labels", classes), model.classes_, model._owner)
+            return known_states(codes, cast("Labels", classes), model.classes_)
 
         return Question(
             _of_rows(model, prediction_rows(model, table)),
@@ -145,7 +143,7 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
 
     def is_right(self, model: AnyEstimator, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
         """Return which predictions are right."""
-        check_kind(truth[0], model.classes_, model._owner)
+        check_kind(truth[0], model.classes_)
         return np.asarray(predicted == truth)
 
     def lesson(self, model: "MulticlassSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
@@ -181,7 +179,7 @@ def _check_finite(model: AnyEstimator, table: Table) -> None:
         example, feature = int(np.searchsorted(table.indptr, bad, side="right")) - 1, table.indices[bad]
     value = values.ravel()[bad]
     raise ValueError(
-        f"{model._owner}: feature {feature} of example {example} of X is "
+        f"feature {feature} of example {example} of X is "
         f"{'NaN' if np.isnan(value) else value}, expected a finite number; remove or impute it."
     )
 
@@ -192,7 +190,7 @@ def _by_class(
     """Return the weights of examples times those of their classes."""
     if model.class_weight is None:
         return weights
-    each = label_weights(model.class_weight, classes, labels, weights, model._owner)[labels]
+    each = label_weights(model.class_weight, classes, labels, weights)[labels]
     return each if weights is None else each * weights
 
 

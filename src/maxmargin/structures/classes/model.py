@@ -22,7 +22,7 @@ from maxmargin.runtime.wording import on_one_line
 from maxmargin.structures import feature_map, oracle
 from maxmargin.structures.classes.inference import list_near, scaled_simplex, simplex_threshold, weighed
 from maxmargin.structures.oracle import decode
-from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded
+from maxmargin.structures.problem import Problem, builder, fitting, indexed_by_example, padded
 from maxmargin.structures.questions import (
     ANSWERS,
     Answers,
@@ -245,7 +245,7 @@ class SlackClasses(NamedTuple):
 
 
 @check_rescalable.register(MulticlassOracle)
-def multiclass_check_rescalable(classes: MulticlassOracle, owner: str) -> None:
+def multiclass_check_rescalable(classes: MulticlassOracle) -> None:
     """Accept any loss."""
 
 
@@ -359,6 +359,7 @@ class Multiclass:
     """Builders of multiclass problems."""
 
     @staticmethod
+    @builder("Multiclass")
     def from_arrays(X: object, y: object, *, loss: object = "zero_one") -> MulticlassProblem:
         """Build a problem from features and labels.
 
@@ -384,16 +385,17 @@ class Multiclass:
         return Multiclass.from_encoded(features, labels, len(classes), loss=loss)
 
     @staticmethod
+    @builder("Multiclass")
     def from_encoded(
-        X: Features, labels: ArrayLike, n_labels: int, *, loss: object = "zero_one", owner: str = "Multiclass"
+        X: Features, labels: ArrayLike, n_labels: int, *, loss: object = "zero_one"
     ) -> MulticlassProblem:
         """Build a problem from features and labels 0, ..., n_labels - 1."""
-        rows = as_rows(X, owner)
-        n, width = n_rows(rows), padded(checked_count(n_labels, owner, "n_labels"))
-        labels = checked_numbers(labels, checked_count(n, owner, "the number of rows"), n_labels, owner)
-        cost = pad_columns(cost_matrix(loss, ("zero_one",), n_labels, owner), width)
+        rows = as_rows(X)
+        n, width = n_rows(rows), padded(checked_count(n_labels, "n_labels"))
+        labels = checked_numbers(labels, checked_count(n, "the number of rows"), n_labels)
+        cost = pad_columns(cost_matrix(loss, ("zero_one",), n_labels), width)
         problem = Problem(
             MulticlassMap(rows, np.arange(n), squared_norms(rows), int(n_labels), width),
             MulticlassOracle(labels, cost, int(n_labels)),
         )
-        return fitting(problem, owner)
+        return fitting(problem)

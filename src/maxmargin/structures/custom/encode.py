@@ -123,9 +123,7 @@ class NamedJoint:
 Joint = DenseJoint | NamedJoint
 
 
-def joint_of(
-    truths: list[object], n_features: int | None, feature_names: Iterable[Hashable] | None, owner: str
-) -> Joint:
+def joint_of(truths: list[object], n_features: int | None, feature_names: Iterable[Hashable] | None) -> Joint:
     """Return the kind of joint features, judged by the first truth; names of dicts come from all truths."""
     first = truths[0]
     if isinstance(first, Mapping):
@@ -133,23 +131,21 @@ def joint_of(
             feature_names = (name for truth in truths if isinstance(truth, Mapping) for name in truth)
         return NamedJoint(feature_names)
     if feature_names is not None:
-        raise ValueError(f"{owner}: feature_names are for features that are dicts, got {described(first)}.")
+        raise ValueError(f"feature_names are for features that are dicts, got {described(first)}.")
     if _is_pair(first):
         if n_features is None:
-            raise ValueError(
-                f"{owner}: n_features must be given where features are pairs (indices, values), got None."
-            )
+            raise ValueError("n_features must be given where features are pairs (indices, values), got None.")
         return PairJoint(n_features)
     if is_sparse(first):
         return SparseJoint(first.shape[-1] if n_features is None else n_features)
-    return DenseJoint(_length(first, owner) if n_features is None else n_features)
+    return DenseJoint(_length(first) if n_features is None else n_features)
 
 
-def _length(first: object, owner: str) -> int:
+def _length(first: object) -> int:
     """Return the length of dense features."""
     array = np.asarray(first) if hasattr(first, "__array__") or isinstance(first, list) else None
     if array is None or array.ndim != 1 or not is_numeric(array.dtype):
-        raise TypeError(f"{owner}: features must return {EXPECTED}, got {described(first)} for example 0.")
+        raise TypeError(f"features must return {EXPECTED}, got {described(first)} for example 0.")
     return len(array)
 
 

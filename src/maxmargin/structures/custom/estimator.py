@@ -15,14 +15,14 @@ from maxmargin.estimators.explanation import Contribution, Explanation, by_size,
 from maxmargin.estimators.fields import COUNT, Field, choice
 from maxmargin.estimators.inspection import NO_LABEL, WeightTable
 from maxmargin.estimators.parameters import Constraints
-from maxmargin.estimators.state import Interval, noted, snapshot
+from maxmargin.estimators.state import Interval, snapshot
 from maxmargin.estimators.structure import Call, Layout, Problem, Question, Structure, signed
 from maxmargin.files.container import NotPlain
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.methods.protocol import BrokenOracle
 from maxmargin.runtime.arrays import FloatArray
 from maxmargin.runtime.limits import Shares
-from maxmargin.runtime.wording import frames_to_user, quoted
+from maxmargin.runtime.wording import call_user, caller, errors_of, frames_to_user, quoted
 from maxmargin.solving.kinds import is_idle
 from maxmargin.solving.result import Callback, Result, Status
 from maxmargin.solving.spot_check import beaten_answer, check_oracle, doubtful_prediction, patience
@@ -90,7 +90,7 @@ class OwnOutputs(Structure["StructuredSVC", _Data, list[object], None]):
         if call.first:
             model._joint = None
         X, y = parts
-        return Examples(paired_lists(X, y, model._owner), weights)
+        return Examples(paired_lists(X, y), weights)
 
     def problem(self, model: "StructuredSVC", examples: Examples[_Data]) -> Problem:
         custom = model._custom(*examples.data, model._joint)
@@ -100,12 +100,12 @@ class OwnOutputs(Structure["StructuredSVC", _Data, list[object], None]):
     def ask(self, model: "StructuredSVC", X: object) -> Question[list[object], None]:
         def outputs(codes: object = None) -> list[object]:
             w = model._known_joint.given(model.coef_)
-            return [model._called("argmax", i, x, w) for i, x in enumerate(as_list(X, model._owner))]
+            return [model._called("argmax", i, x, w) for i, x in enumerate(as_list(X))]
 
         def score(codes: object, y: object) -> float:
-            predicted, truths = paired_lists(outputs(), y, model._owner)
+            predicted, truths = paired_lists(outputs(), y)
             pairs = enumerate(zip(truths, predicted, strict=True))
-            losses = [checked_loss(model._called("loss", i, *pair), i, model._owner) for i, pair in pairs]
+            losses = [checked_loss(model._called("loss", i, *pair), i, caller()) for i, pair in pairs]
             return 1.0 - float(np.mean(losses))
 
         return Question(None, outputs, score)
@@ -283,17 +283,18 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object], None]):
         -------
         Custom, with signs if ``nonnegative`` is given
         """
-        return self._signed(self._custom(X, y, None))
+        with errors_of(type(self).__name__):
+            return self._signed(self._custom(X, y, None))
 
     def _solve(self, problem: Problem, examples: Examples[_Data], start: Result | None) -> Result:
         shares = Shares(self.time_limit, 1)
-        check_oracle(problem, self._owner, self._advice, patience(self.time_limit))
+        check_oracle(problem, self._advice, patience(self.time_limit))
         self.time_limit = shares.next()  # on a draft; the user's limit stays
         try:
             result = super()._solve(problem, examples, start)
         except BrokenOracle as error:
             said = str(error).removeprefix("solve: ").rstrip(".")
-            raise BrokenOracle(f"{self._owner}: {said}; {self._advice}.") from error
+            raise BrokenOracle(f"{caller()}: {said}; {self._advice}.") from error
         if result.status is not Status.INTERRUPTED:
             self._warn_of_doubts(problem, result)
         return result
@@ -316,7 +317,7 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object], None]):
             text = f"the certificate does not hold: {doubt}"
         else:
             return
-        warnings.warn(f"{self._owner}: {text}; {self._advice}.", UserWarning, stacklevel=frames_to_user())
+        warnings.warn(f"{caller()}: {text}; {self._advice}.", UserWarning, stacklevel=frames_to_user())
 
     @property
     def _advice(self) -> str:
@@ -335,7 +336,6 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object], None]):
             n_features=self.n_features if known is None else known.size,
             feature_names=known.names if isinstance(known, NamedJoint) else self.feature_names,
             exact=self.exact,
-            owner=self._owner,
         )
 
     def _signed(self, problem: _CustomProblem) -> Problem:
@@ -352,8 +352,7 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object], None]):
 
     def _called(self, name: str, i: int, *args: object) -> Any:
         """Return the answer of the user's function of this name for example i."""
-        with noted(self._owner, name, i):
-            return getattr(self, name)(*args)
+        return call_user(getattr(self, name), name, i, *args, otherwise=type(self).__name__)
 
     @snapshot
     def explain(self, x: object) -> Explanation:

@@ -10,7 +10,7 @@ from maxmargin.compiling.loops import copy, dot_at
 from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray
 from maxmargin.structures import feature_map
 from maxmargin.structures.custom.oracle import CustomOracle
-from maxmargin.structures.problem import Problem, fitting, take_half
+from maxmargin.structures.problem import Problem, builder, fitting, take_half
 
 
 class IdentityMap(NamedTuple):
@@ -103,6 +103,7 @@ def _add_move(move, scale, w):
         w[move.support[c]] += scale * move.delta[move.support[c]]
 
 
+@builder("Custom")
 def Custom(
     features: Callable[[Any, Any], Any],
     loss: Callable[[Any, Any], float],
@@ -113,7 +114,6 @@ def Custom(
     n_features: int | None = None,
     feature_names: Iterable[Hashable] | None = None,
     exact: bool = True,
-    owner: str = "Custom",
 ) -> Problem[IdentityMap, CustomOracle]:
     """Return a problem given by three functions. Its loop is interpreted, its steps are compiled.
 
@@ -136,8 +136,6 @@ def Custom(
         Names that get a weight, if features are dicts; by default the names in the features of the truths.
     exact : bool
         Whether argmax always returns the best output; if not, there is no certificate.
-    owner : str
-        The name that errors begin with.
     """
-    oracle = CustomOracle(features, loss, argmax, X, y, n_features, feature_names, exact, owner)
-    return fitting(Problem(IdentityMap(len(oracle.X), oracle.joint.size), oracle), owner)
+    oracle = CustomOracle(features, loss, argmax, X, y, n_features, feature_names, exact)
+    return fitting(Problem(IdentityMap(len(oracle.X), oracle.joint.size), oracle))

@@ -15,7 +15,7 @@ import numpy as np
 from maxmargin.compiling import helper
 from maxmargin.encoding.sequences import paired_lists
 from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray, check_memory
-from maxmargin.runtime.wording import described, note_example
+from maxmargin.runtime.wording import call_user, caller, described
 from maxmargin.structures.custom.encode import Entries, flaw, joint_of
 from maxmargin.structures.oracle import OutputSizes, write_output
 from maxmargin.structures.problem import is_same
@@ -68,18 +68,18 @@ class CustomOracle:
         n_features: int | None,
         feature_names: Iterable[Hashable] | None,
         exact: bool,
-        owner: str,
     ) -> None:
-        self._functions, self.owner = {"features": features, "loss": loss, "argmax": argmax}, owner
-        self.X, self.truths = paired_lists(X, y, owner)
+        # Errors during a run begin with what the user called to make the problem: Custom, or an estimator.
+        self._functions, self.owner = {"features": features, "loss": loss, "argmax": argmax}, caller("Custom")
+        self.X, self.truths = paired_lists(X, y)
         self._shapes = [truth.shape if isinstance(truth, np.ndarray) else None for truth in self.truths]
         self.answers = list(self.truths)
         given = [
             self._call("features", i, *pair) for i, pair in enumerate(zip(self.X, self.truths, strict=True))
         ]
-        self.joint = joint_of(given, n_features, feature_names, owner)
+        self.joint = joint_of(given, n_features, feature_names)
         self._exact = bool(exact)
-        check_memory(8 * self.joint.size, f"{owner}: {self.joint.size} weights", "use fewer features")
+        check_memory(8 * self.joint.size, f"{self.owner}: {self.joint.size} weights", "use fewer features")
         self._sums, self._seen = np.zeros(self.joint.size), np.zeros(self.joint.size, dtype=np.bool_)
         self._entries = [self._true_entries(i, truth) for i, truth in enumerate(given)]
         for i, truth in enumerate(self.truths):
@@ -172,11 +172,7 @@ class CustomOracle:
 
     def _call(self, name: str, i: int, *args: object) -> Any:
         """Call the user's function; if it raises, add a note to the error that names the example."""
-        try:
-            return self._functions[name](*args)
-        except Exception as error:
-            note_example(error, self.owner, name, i)
-            raise
+        return call_user(self._functions[name], name, i, *args, otherwise=self.owner)
 
 
 def checked_loss(value: Any, i: int, owner: str) -> float:

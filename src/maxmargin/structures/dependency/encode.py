@@ -71,13 +71,13 @@ class Arcs(NamedTuple):
     offsets: Offsets
 
 
-def encode_arcs(X: object, *, owner: str) -> Arcs:
+def encode_arcs(X: object) -> Arcs:
     """Return the features of arcs given as arrays or as sparse matrices."""
-    items = some_sentences(X, owner)
+    items = some_sentences(X)
     present = {i: item for i, item in enumerate(items) if not is_empty(item)}
     sparse = is_sparse(next(iter(present.values())))
-    blocks = {i: _block(item, sparse, f"{owner}: sentence {i} of X") for i, item in present.items()}
-    check_widths({i: block.shape[1] for i, block in blocks.items()}, Words("sentence", "arc"), owner)
+    blocks = {i: _block(item, sparse, f"sentence {i} of X") for i, item in present.items()}
+    check_widths({i: block.shape[1] for i, block in blocks.items()}, Words("sentence", "arc"))
     lengths = np.zeros(len(items), dtype=np.int64)
     lengths[list(blocks)] = [_n_words(block.shape[0]) for block in blocks.values()]
     return Arcs(freeze(_stacked(list(blocks.values()))), offsets_of(lengths))
@@ -91,18 +91,18 @@ def _stacked(blocks: list[ValueArray | CsrMatrix]) -> ValueArray | CsrMatrix:
     return stacked
 
 
-def as_sentences(X: object, owner: str) -> list[object]:
+def as_sentences(X: object) -> list[object]:
     """Return X as a list of sentences; those that are iterators become lists."""
     one = is_sparse(X) or getattr(X, "ndim", 0) == 3
     if one or not isinstance(X, Iterable) or isinstance(X, str | bytes | dict):
         advice = "; if it is one sentence pass [X]" if one else ""
-        raise TypeError(f"{owner}: X must be a list of sentences, got {described(X)}{advice}.")
+        raise TypeError(f"X must be a list of sentences, got {described(X)}{advice}.")
     return [list(item) if isinstance(item, Iterator) else item for item in X]
 
 
-def some_sentences(X: object, owner: str) -> list[object]:
+def some_sentences(X: object) -> list[object]:
     """Return X as a list of sentences, of which one or more have words."""
-    return checked_some(as_sentences(X, owner), "sentence", owner)
+    return checked_some(as_sentences(X), "sentence")
 
 
 def _n_words(n_arcs: int) -> int:
@@ -151,21 +151,19 @@ def _array(item: object, where: str) -> ValueArray:
     return values.reshape(block.shape[0] * block.shape[1], block.shape[2])
 
 
-def encode_heads(y: object, offsets: Offsets, *, owner: str, projective: bool, single_root: bool) -> IntArray:
+def encode_heads(y: object, offsets: Offsets, *, projective: bool, single_root: bool) -> IntArray:
     """Return the heads of all words; raise unless they are trees of the required kind."""
     sentences = list(y) if isinstance(y, Iterable) and not isinstance(y, str | dict) else None
     if sentences is None or len(sentences) != len(offsets) - 1:
         got = described(y) if sentences is None else f"{len(sentences)} items"
-        raise ValueError(
-            f"{owner}: y must be a list of the heads of {len(offsets) - 1} sentences, got {got}."
-        )
+        raise ValueError(f"y must be a list of the heads of {len(offsets) - 1} sentences, got {got}.")
     sizes = np.diff(offsets).tolist()
     heads = [
-        _heads(item, size, f"{owner}: sentence {i} of y")
+        _heads(item, size, f"sentence {i} of y")
         for i, (item, size) in enumerate(zip(sentences, sizes, strict=True))
     ]
     for i, of_sentence in enumerate(heads):
-        _check_tree(of_sentence, f"{owner}: sentence {i} of y", projective, single_root)
+        _check_tree(of_sentence, f"sentence {i} of y", projective, single_root)
     return np.concatenate(heads)
 
 
@@ -224,21 +222,21 @@ class Tagged(NamedTuple):
     offsets: Offsets
 
 
-def encode_tagged(X: object, *, owner: str) -> Tagged:
+def encode_tagged(X: object) -> Tagged:
     """Return the words and tags of sentences given as lists of pairs."""
     words: list[str] = []
     tags: list[str] = []
     ends = [0]
-    for i, sentence in enumerate(some_sentences(X, owner)):
+    for i, sentence in enumerate(some_sentences(X)):
         if not isinstance(sentence, Iterable) or isinstance(sentence, str | bytes | dict):
             raise TypeError(
-                f"{owner}: sentence {i} of X is {described(sentence)}, expected a list of pairs (word, tag); "
+                f"sentence {i} of X is {described(sentence)}, expected a list of pairs (word, tag); "
                 "if X is one sentence pass [X]."
             )
         for token in sentence:
             if not _is_pair(token):
                 raise TypeError(
-                    f"{owner}: word {len(words) - ends[-1] + 1} of sentence {i} of X is {quoted(token)}, "
+                    f"word {len(words) - ends[-1] + 1} of sentence {i} of X is {quoted(token)}, "
                     "expected a pair (word, tag) of strings."
                 )
             words.append(token[0].lower())
@@ -253,16 +251,16 @@ def _is_pair(token: object) -> TypeGuard[Sequence[str]]:
     return len(token) == 2 and all(isinstance(field, str) for field in token)
 
 
-def checked_heads(heads: ArrayLike, offsets: IntArray, owner: str) -> IntArray:
+def checked_heads(heads: ArrayLike, offsets: IntArray) -> IntArray:
     """Return the head of each word; raise unless it is the root or another word of the sentence."""
     lengths = np.diff(offsets)
     words = np.arange(1, offsets[-1] + 1) - np.repeat(offsets[:-1], lengths)
     stop = np.repeat(lengths + 1, lengths)
-    found = checked_numbers(heads, int(offsets[-1]), stop, owner, name="heads")
+    found = checked_numbers(heads, int(offsets[-1]), stop, name="heads")
     own = found == words
     if own.any():
         raise ValueError(
-            f"{owner}: heads must be other words or 0 for the root, got {found[own.argmax()]} at "
+            f"heads must be other words or 0 for the root, got {found[own.argmax()]} at "
             f"position {own.argmax()}, the word itself."
         )
     return found
@@ -300,7 +298,7 @@ class ArcEncoder:
 
     def fit(self, sentences: Tagged, heads: IntArray) -> "ArcEncoder":
         """Learn the words, the tags, and the features of the true arcs."""
-        heads = checked_heads(heads, sentences.offsets, "ArcEncoder")
+        heads = checked_heads(heads, sentences.offsets)
         self._words, self._tags = _numbered(sentences.words), _numbered(sentences.tags)
         n_tags = len(self._tags) + _FIRST
         most = N_TEMPLATES + min(int(np.diff(sentences.offsets).max()), n_tags)

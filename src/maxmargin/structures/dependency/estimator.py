@@ -22,7 +22,7 @@ from maxmargin.estimators.structure import Call, Problem, Question, Structure
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.wording import described, quoted
+from maxmargin.runtime.wording import caller, described, quoted
 from maxmargin.solving.result import Callback
 from maxmargin.structures.dependency.encode import (
     ArcEncoder,
@@ -106,7 +106,7 @@ class Sentences(Structure["DependencySVC", _Data, list[IntArray], list[FloatArra
             arcs, heads = _first_arcs(model, X, y)
         else:
             arcs = _known_arcs(model, X)
-            heads = encode_heads(y, arcs.offsets, owner=model._owner, **model._trees)
+            heads = encode_heads(y, arcs.offsets, **model._trees)
         # The hinge of an empty sentence is zero at any weights.
         kept = present_weights(weights, np.diff(arcs.offsets))
         return Examples((_present(arcs), heads), kept)
@@ -115,7 +115,7 @@ class Sentences(Structure["DependencySVC", _Data, list[IntArray], list[FloatArra
         return Dependency.from_encoded(*examples.data, loss=model.loss, **model._trees)
 
     def ask(self, model: "DependencySVC", X: object) -> Question[list[IntArray], list[FloatArray]]:
-        sentences, problem = as_sentences(X, model._owner), None
+        sentences, problem = as_sentences(X), None
         offsets = np.zeros(len(sentences) + 1, dtype=np.int64)
         if not all(map(is_empty, sentences)):
             arcs = _known_arcs(model, sentences)
@@ -123,13 +123,11 @@ class Sentences(Structure["DependencySVC", _Data, list[IntArray], list[FloatArra
             problem = Dependency.for_prediction(_present(arcs), **model._trees)
 
         def states(y: object) -> IntArray:
-            return encode_heads(y, offsets, owner=model._owner, projective=False, single_root=False)
+            return encode_heads(y, offsets, projective=False, single_root=False)
 
         def score(codes: IntArray, y: object) -> float:
             if problem is None:
-                raise ValueError(
-                    f"{model._owner}: X must have a word to score, got {described(X)} without any."
-                )
+                raise ValueError(f"X must have a word to score, got {described(X)} without any.")
             return float(np.mean(states(y) == codes))
 
         return Question(
@@ -142,12 +140,12 @@ class Sentences(Structure["DependencySVC", _Data, list[IntArray], list[FloatArra
         )
 
     def reader(self, model: "DependencySVC", x: object) -> tuple[Problem, Reader] | None:
-        sentences = as_sentences([x], model._owner)
+        sentences = as_sentences([x])
         if is_empty(sentences[0]):
             return None
         arcs, names = _known_arcs(model, sentences), named_by(range(model.n_features_in_))
         if model._encoder is not None:
-            known = model._encoder.sentence_names(encode_tagged(sentences, owner=model._owner))
+            known = model._encoder.sentence_names(encode_tagged(sentences))
             names = named_by(known)
         problem = Dependency.for_prediction(_present(arcs), **model._trees)
         return problem, HeadReader(RowReader(arcs.features, "arc", names), model.coef_)
@@ -175,8 +173,8 @@ class Sentences(Structure["DependencySVC", _Data, list[IntArray], list[FloatArra
         examples = self.encode(model, parts, weights, Call(first=True, more=False, warm=False))
         if model._encoder is not None:
             raise ValueError(
-                f"{model._owner}: X must have the features of arcs as arrays on a cluster, got words and "
-                f"tags; use maxmargin.{model._owner}."
+                "X must have the features of arcs as arrays on a cluster, got words and "
+                f"tags; use maxmargin.{caller()}."
             )
         model.n_features_in_ = examples.data[0].features.shape[1]
         return lesson_of(examples)
@@ -189,34 +187,31 @@ def _present(arcs: Arcs) -> Arcs:
 
 def _first_arcs(model: "DependencySVC", X: object, y: object) -> _Data:
     """Return the arcs of sentences in either form, and heads; learn the features of words and tags."""
-    sentences = some_sentences(X, model._owner)
+    sentences = some_sentences(X)
     if _has_arcs(sentences):
-        arcs, model._encoder = encode_arcs(sentences, owner=model._owner), None
-        return arcs, encode_heads(y, arcs.offsets, owner=model._owner, **model._trees)
-    tagged = encode_tagged(sentences, owner=model._owner)
-    heads = encode_heads(y, tagged.offsets, owner=model._owner, **model._trees)
+        arcs, model._encoder = encode_arcs(sentences), None
+        return arcs, encode_heads(y, arcs.offsets, **model._trees)
+    tagged = encode_tagged(sentences)
+    heads = encode_heads(y, tagged.offsets, **model._trees)
     model._encoder = ArcEncoder(min_count=model.min_count).fit(tagged, heads)
     if not model._encoder.n_features_in_:
-        raise ValueError(
-            f"{model._owner}: no feature of X occurs in min_count={model.min_count} true arcs; lower "
-            "min_count."
-        )
+        raise ValueError(f"no feature of X occurs in min_count={model.min_count} true arcs; lower min_count.")
     return model._encoder.transform(tagged), heads
 
 
 def _known_arcs(model: "DependencySVC", X: object) -> Arcs:
     """Return the arcs of sentences, with the features of `fit`."""
-    sentences = some_sentences(X, model._owner)
+    sentences = some_sentences(X)
     if _has_arcs(sentences) != (model._encoder is None):
         forms = ("words and tags", "features of arcs")
         raise TypeError(
-            f"{model._owner}: X has {forms[model._encoder is not None]}, but {model._owner} was fitted with "
+            f"X has {forms[model._encoder is not None]}, but {caller()} was fitted with "
             f"{forms[model._encoder is None]}; give sentences in the form that was given to fit."
         )
     if model._encoder is not None:
-        return model._encoder.transform(encode_tagged(sentences, owner=model._owner))
-    arcs = encode_arcs(sentences, owner=model._owner)
-    check_width(model._owner, "arcs", arcs.features.shape[1], model.n_features_in_)
+        return model._encoder.transform(encode_tagged(sentences))
+    arcs = encode_arcs(sentences)
+    check_width("arcs", arcs.features.shape[1], model.n_features_in_)
     return arcs
 
 

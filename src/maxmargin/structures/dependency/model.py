@@ -33,7 +33,7 @@ from maxmargin.structures.dependency.inference import (
     tree_work,
 )
 from maxmargin.structures.oracle import decode, oracle_workspace, output_size
-from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans, written_as
+from maxmargin.structures.problem import Problem, builder, fitting, indexed_by_example, spans, written_as
 from maxmargin.structures.questions import (
     ANSWERS,
     Answers,
@@ -327,6 +327,7 @@ class Dependency:
     """Builders of dependency-tree problems."""
 
     @staticmethod
+    @builder("Dependency")
     def from_arcs(
         X: object,
         y: object,
@@ -334,7 +335,6 @@ class Dependency:
         projective: bool = False,
         single_root: bool = True,
         loss: str = "normalized_hamming",
-        owner: str = "Dependency",
     ) -> DependencyProblem:
         """Build a problem from features of arcs and true heads.
 
@@ -351,16 +351,13 @@ class Dependency:
             Whether exactly one word must have the root as its head.
         loss : "normalized_hamming" or "hamming"
             Fraction of wrong heads, or their number.
-        owner : str
-            The name that errors begin with.
         """
-        arcs = encode_arcs(X, owner=owner)
-        heads = encode_heads(y, arcs.offsets, owner=owner, projective=projective, single_root=single_root)
-        return Dependency.from_encoded(
-            arcs, heads, projective=projective, single_root=single_root, loss=loss, owner=owner
-        )
+        arcs = encode_arcs(X)
+        heads = encode_heads(y, arcs.offsets, projective=projective, single_root=single_root)
+        return Dependency.from_encoded(arcs, heads, projective=projective, single_root=single_root, loss=loss)
 
     @staticmethod
+    @builder("Dependency")
     def from_encoded(
         arcs: Arcs,
         heads: IntArray,
@@ -368,24 +365,24 @@ class Dependency:
         projective: bool = False,
         single_root: bool = True,
         loss: str = "normalized_hamming",
-        owner: str = "Dependency",
     ) -> DependencyProblem:
         """Build a problem from arcs and heads."""
         if loss not in LOSSES:
-            raise ValueError(f"{owner}: loss must be {' or '.join(map(repr, LOSSES))}, got {shown(loss)}.")
-        phi, offsets = _arcs_map(arcs, owner)
+            raise ValueError(f"loss must be {' or '.join(map(repr, LOSSES))}, got {shown(loss)}.")
+        phi, offsets = _arcs_map(arcs)
         lengths = np.diff(offsets)
         scale = np.ones(len(lengths)) if loss == "hamming" else 1.0 / lengths
         trees = _kind_of_trees(projective, single_root)
-        heads = checked_heads(heads, offsets, owner)
+        heads = checked_heads(heads, offsets)
         return Problem(phi, DependencyOracle(trees, spans(offsets), heads, scale, phi.longest))
 
     @staticmethod
+    @builder("Dependency")
     def for_prediction(
-        arcs: Arcs, *, projective: bool = False, single_root: bool = True, owner: str = "Dependency"
+        arcs: Arcs, *, projective: bool = False, single_root: bool = True
     ) -> DependencyProblem:
         """Build a problem that can be decoded but not trained on: it has no heads."""
-        phi, offsets = _arcs_map(arcs, owner)
+        phi, offsets = _arcs_map(arcs)
         heads, scale = np.zeros(0, dtype=np.int64), np.zeros(len(offsets) - 1)
         trees = _kind_of_trees(projective, single_root)
         return Problem(phi, DependencyOracle(trees, spans(offsets), heads, scale, phi.longest))
@@ -395,22 +392,21 @@ def _kind_of_trees(projective: bool, single_root: bool) -> Trees:
     return ProjectiveTrees(bool(single_root)) if projective else AnyTrees(bool(single_root))
 
 
-def _arcs_map(arcs: Arcs, owner: str) -> tuple[DependencyMap, IntArray]:
+def _arcs_map(arcs: Arcs) -> tuple[DependencyMap, IntArray]:
     """Return the map of checked arcs, and the offsets of words; raise if weights do not fit into memory."""
     given = arcs.features  # indicators are kept: a sparse matrix would store a number for each of them
-    rows = as_indicators(*given, owner) if isinstance(given, Indicators) else as_rows(given, owner)
-    offsets = checked_offsets(arcs.offsets, None, owner)
+    rows = as_indicators(*given) if isinstance(given, Indicators) else as_rows(given)
+    offsets = checked_offsets(arcs.offsets, None)
     lengths = np.diff(offsets)
-    _check_arcs(n_rows(rows), lengths, owner)
+    _check_arcs(n_rows(rows), lengths)
     phi = DependencyMap(rows, spans(np.append(0, np.cumsum(lengths * (lengths + 1)))), int(lengths.max()))
-    return fitting(Problem(phi, phi), owner).map, offsets
+    return fitting(Problem(phi, phi)).map, offsets
 
 
-def _check_arcs(n_arcs: int, lengths: IntArray, owner: str) -> None:
+def _check_arcs(n_arcs: int, lengths: IntArray) -> None:
     """Raise unless each word has an arc from each word of its sentence and from the root."""
     expected = sum(m * (m + 1) for m in lengths.tolist())
     if n_arcs != expected:
         raise ValueError(
-            f"{owner}: features must have {expected} rows, m (m + 1) for each sentence of m words, got "
-            f"{n_arcs}."
+            f"features must have {expected} rows, m (m + 1) for each sentence of m words, got {n_arcs}."
         )

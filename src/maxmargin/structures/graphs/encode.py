@@ -36,7 +36,7 @@ from maxmargin.runtime.arrays import (
     is_sparse,
     value_dtype,
 )
-from maxmargin.runtime.wording import described, quoted, shown
+from maxmargin.runtime.wording import described, errors_of, quoted, shown
 
 _FORMS = "(node_features, edges) or (node_features, edges, edge_features)"
 Matrix = ValueArray | CsrMatrix
@@ -50,9 +50,9 @@ class Stacked(NamedTuple):
     offsets: IntArray
 
 
-def graph_fields(X: object, owner: str) -> list[Fields]:
+def graph_fields(X: object) -> list[Fields]:
     """Return the fields of each graph: the features of its nodes, its edges, and perhaps their features."""
-    return [_fields(item, where_is(i), owner) for i, item in enumerate(_as_list(X, owner))]
+    return [_fields(item, where_is(i)) for i, item in enumerate(_as_list(X))]
 
 
 def where_is(i: int) -> str:
@@ -60,95 +60,87 @@ def where_is(i: int) -> str:
     return f"graph {i} of X"
 
 
-def stacked_nodes(fields: list[Fields], owner: str) -> Stacked:
+def stacked_nodes(fields: list[Fields]) -> Stacked:
     """Return the features of all nodes, which are finite numbers; graphs may have no nodes."""
-    nodes = [
-        _finite(_node_matrix(own[0], where_is(i), owner), "node", where_is(i), owner)
-        for i, own in enumerate(fields)
-    ]
-    return _joined("node", nodes, owner)
+    nodes = [_finite(_node_matrix(own[0], where_is(i)), "node", where_is(i)) for i, own in enumerate(fields)]
+    return _joined("node", nodes)
 
 
-def nodes_as_given(graphs: list[object], *, owner: str) -> Stacked:
+def nodes_as_given(graphs: list[object]) -> Stacked:
     """Return the features of all nodes, not checked to be finite."""
-    nodes = [
-        _node_matrix(_fields(item, where_is(i), owner)[0], where_is(i), owner)
-        for i, item in enumerate(graphs)
-    ]
-    stacked = _joined("node", nodes, owner)
-    check_not_empty(stacked.offsets, owner)
+    nodes = [_node_matrix(_fields(item, where_is(i))[0], where_is(i)) for i, item in enumerate(graphs)]
+    stacked = _joined("node", nodes)
+    check_not_empty(stacked.offsets)
     return stacked
 
 
-def check_not_empty(offsets: IntArray, owner: str) -> None:
+def check_not_empty(offsets: IntArray) -> None:
     """Raise unless each graph has nodes."""
     empty = np.flatnonzero(np.diff(offsets) == 0)
     if len(empty):
         raise ValueError(
-            f"{owner}: {where_is(int(empty[0]))} has no nodes, expected at least one node; remove it from X "
+            f"{where_is(int(empty[0]))} has no nodes, expected at least one node; remove it from X "
             "(and from y)."
         )
 
 
-def checked_ends(fields: list[Fields], offsets: IntArray, owner: str) -> list[IntArray]:
+def checked_ends(fields: list[Fields], offsets: IntArray) -> list[IntArray]:
     """Return the two nodes of each edge of each graph."""
     lengths = enumerate(b - a for a, b in pairwise(offsets.tolist()))
-    return [_ends(own[1], n, where_is(i), owner) for (i, n), own in zip(lengths, fields, strict=True)]
+    return [_ends(own[1], n, where_is(i)) for (i, n), own in zip(lengths, fields, strict=True)]
 
 
-def stacked_edges(
-    fields: list[Fields], ends: list[IntArray], dtype: np.dtype[np.generic], owner: str
-) -> Stacked:
+def stacked_edges(fields: list[Fields], ends: list[IntArray], dtype: np.dtype[np.generic]) -> Stacked:
     """Return the features of all edges, which are finite numbers, or a column of ones of this type."""
     edges: list[Matrix] = []
     for i, (own, joined) in enumerate(zip(fields, ends, strict=True)):
         if len(own) == 2:
             edges.append(np.ones((len(joined), 1), dtype=dtype))
         else:
-            matrix = _matrix(own[2], "edge", where_is(i), owner)
-            edges.append(_finite(matrix, "edge", where_is(i), owner))
-        check_edges(i, edges[-1].shape[0], len(joined), owner)
-    return _joined("edge", edges, owner)
+            matrix = _matrix(own[2], "edge", where_is(i))
+            edges.append(_finite(matrix, "edge", where_is(i)))
+        check_edges(i, edges[-1].shape[0], len(joined))
+    return _joined("edge", edges)
 
 
-def check_edges(i: int, n_rows: int, n_edges: int, owner: str) -> None:
+def check_edges(i: int, n_rows: int, n_edges: int) -> None:
     """Raise unless each edge of a graph has features."""
     if n_rows != n_edges:
         raise ValueError(
-            f"{owner}: {where_is(i)} has {n_edges} edges, but features of {n_rows}; give one row of edge "
+            f"{where_is(i)} has {n_edges} edges, but features of {n_rows}; give one row of edge "
             "features per edge."
         )
 
 
-def _as_list(X: object, owner: str) -> list[object]:
+def _as_list(X: object) -> list[object]:
     alone = isinstance(X, tuple) and len(X) in (2, 3) and getattr(X[0], "ndim", 0) == 2
     if not isinstance(X, Iterable) or isinstance(X, str | dict) or hasattr(X, "ndim") or alone:
         advice = "; if it is one graph pass [X]" if alone else ""
-        raise TypeError(f"{owner}: X must be a list of tuples {_FORMS}, got {described(X)}{advice}.")
+        raise TypeError(f"X must be a list of tuples {_FORMS}, got {described(X)}{advice}.")
     graphs = list(X)
     if not graphs:
-        raise ValueError(f"{owner}: X has no graph, expected at least one; got {described(X)}.")
+        raise ValueError(f"X has no graph, expected at least one; got {described(X)}.")
     return graphs
 
 
-def _fields(item: object, where: str, owner: str) -> Sequence[object]:
+def _fields(item: object, where: str) -> Sequence[object]:
     if not isinstance(item, tuple | list) or len(item) not in (2, 3):
-        raise TypeError(f"{owner}: {where} is {described(item)}, expected a tuple {_FORMS}.")
+        raise TypeError(f"{where} is {described(item)}, expected a tuple {_FORMS}.")
     return item
 
 
-def _node_matrix(values: object, where: str, owner: str) -> Matrix:
+def _node_matrix(values: object, where: str) -> Matrix:
     """Return the features of the nodes of a graph as they are given; raise if there is no column."""
-    nodes = _matrix(values, "node", where, owner)
+    nodes = _matrix(values, "node", where)
     if nodes.shape[1] == 0:
         raise ValueError(
-            f"{owner}: {where} has node features of shape {nodes.shape}, expected at least one feature; "
+            f"{where} has node features of shape {nodes.shape}, expected at least one feature; "
             "remove it from X (and from y)."
         )
     return nodes
 
 
-def _matrix(values: object, kind: str, where: str, owner: str) -> Matrix:
+def _matrix(values: object, kind: str, where: str) -> Matrix:
     """Return the features of the nodes or edges of a graph; raise unless they are numbers."""
     try:
         matrix: SparseMatrix | NDArray[Any] = values if is_sparse(values) else np.asarray(values)
@@ -156,74 +148,72 @@ def _matrix(values: object, kind: str, where: str, owner: str) -> Matrix:
         matrix = np.empty(0, dtype=object)
     if matrix.ndim != 2 or not is_numeric(matrix.dtype):
         raise ValueError(
-            f"{owner}: {where} has {kind} features that are {described(values)}, expected numbers of shape "
+            f"{where} has {kind} features that are {described(values)}, expected numbers of shape "
             f"(n_{kind}s, n_features)."
         )
     if isinstance(matrix, np.ndarray):
         return matrix
-    return checked_csr(matrix, f"{owner}: {where}: its {kind} features")
+    return checked_csr(matrix, f"{where}: its {kind} features")
 
 
-def _finite(matrix: Matrix, kind: str, where: str, owner: str) -> Matrix:
+def _finite(matrix: Matrix, kind: str, where: str) -> Matrix:
     """Return the features in a dtype that kernels take; raise unless they are finite."""
     dtype, converted = value_dtype(matrix.dtype), matrix
     if isinstance(matrix, np.ndarray):
         converted = matrix.astype(dtype, copy=False)
     else:
         converted = csr_array(matrix, dtype=dtype)
-    _check_finite(converted, kind, where, owner)
+    _check_finite(converted, kind, where)
     return converted
 
 
-def _check_finite(matrix: Matrix, kind: str, where: str, owner: str) -> None:
+def _check_finite(matrix: Matrix, kind: str, where: str) -> None:
     bad = first_not_finite(matrix if isinstance(matrix, np.ndarray) else matrix.data)
     if bad is not None:
         row = bad // matrix.shape[1]
         if not isinstance(matrix, np.ndarray):
             row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
-        raise ValueError(f"{owner}: a feature of {kind} {row} of {where} is not finite; remove or impute it.")
+        raise ValueError(f"a feature of {kind} {row} of {where} is not finite; remove or impute it.")
 
 
-def _ends(edges: object, n_nodes: int, where: str, owner: str) -> IntArray:
+def _ends(edges: object, n_nodes: int, where: str) -> IntArray:
     """Return the edges of a graph; raise unless each joins two nodes that no other edge joins."""
     ends = np.asarray(edges)
     if ends.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
     if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
         raise ValueError(
-            f"{owner}: {where} has edges that are {described(edges)}, expected ints of shape (n_edges, 2): "
+            f"{where} has edges that are {described(edges)}, expected ints of shape (n_edges, 2): "
             "the two nodes of each."
         )
     ends = ends.astype(np.int64)
     outside = np.flatnonzero((ends < 0).any(axis=1) | (ends >= n_nodes).any(axis=1))
     if len(outside):
         raise ValueError(
-            f"{owner}: edge {outside[0]} of {where} is {tuple(ends[outside[0]].tolist())}, but its nodes are "
+            f"edge {outside[0]} of {where} is {tuple(ends[outside[0]].tolist())}, but its nodes are "
             f"0, ..., {n_nodes - 1}."
         )
-    _check_distinct(ends, n_nodes, where, owner)
+    _check_distinct(ends, n_nodes, where)
     return ends
 
 
-def _check_distinct(ends: IntArray, n_nodes: int, where: str, owner: str) -> None:
+def _check_distinct(ends: IntArray, n_nodes: int, where: str) -> None:
     loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
     if len(loops):
-        raise ValueError(
-            f"{owner}: edge {loops[0]} of {where} joins node {ends[loops[0], 0]} to itself; remove it."
-        )
+        raise ValueError(f"edge {loops[0]} of {where} joins node {ends[loops[0], 0]} to itself; remove it.")
     keys = ends.min(axis=1) * n_nodes + ends.max(axis=1)
     _, first = np.unique(keys, return_index=True)
     if len(first) < len(keys):
         again = np.setdiff1d(np.arange(len(keys)), first)[0]
         raise ValueError(
-            f"{owner}: edge {again} of {where} joins the nodes {tuple(ends[again].tolist())}, as one before "
+            f"edge {again} of {where} joins the nodes {tuple(ends[again].tolist())}, as one before "
             "does; keep one edge between two nodes."
         )
 
 
-def _joined(part: str, matrices: list[Matrix], owner: str) -> Stacked:
+def _joined(part: str, matrices: list[Matrix]) -> Stacked:
     """Return the features of all graphs; raise if their numbers of features differ."""
-    check_widths({i: own.shape[1] for i, own in enumerate(matrices)}, Words("graph", part), owner)
+    check_widths({i: own.shape[1] for i, own in enumerate(matrices)}, Words("graph", part))
     return Stacked(_stacked(matrices), _offsets(matrices))
 
 
@@ -264,13 +254,13 @@ class Graphs(NamedTuple):
     ends: IntArray
 
 
-def encode_graphs(X: object, *, owner: str) -> Graphs:
+def encode_graphs(X: object) -> Graphs:
     """Return the graphs of a list of tuples ``(node_features, edges[, edge_features])`` of numbers."""
-    fields = graph_fields(X, owner)
-    nodes = stacked_nodes(fields, owner)
-    check_not_empty(nodes.offsets, owner)
-    ends = checked_ends(fields, nodes.offsets, owner)
-    edges = stacked_edges(fields, ends, nodes.rows.dtype, owner)
+    fields = graph_fields(X)
+    nodes = stacked_nodes(fields)
+    check_not_empty(nodes.offsets)
+    ends = checked_ends(fields, nodes.offsets)
+    edges = stacked_edges(fields, ends, nodes.rows.dtype)
     return Graphs(freeze(nodes.rows), nodes.offsets, freeze(edges.rows), edges.offsets, np.concatenate(ends))
 
 
@@ -283,58 +273,55 @@ def has_cycles(graphs: Graphs) -> bool:
 
 
 def encode_node_labels(
-    y: object, graphs: Graphs, *, owner: str, classes: ArrayLike | None = None
+    y: object, graphs: Graphs, *, classes: ArrayLike | None = None
 ) -> tuple[IntArray, Labels]:
     """Number the labels of all nodes; the labels of a graph may be an array of any shape."""
-    return number_node_labels(y, graphs.offsets, owner=owner, classes=classes)
+    return number_node_labels(y, graphs.offsets, classes=classes)
 
 
 def encode_with_void(
-    y: object, graphs: Graphs, void: str | int | None, *, owner: str, classes: ArrayLike | None = None
+    y: object, graphs: Graphs, void: str | int | None, *, classes: ArrayLike | None = None
 ) -> tuple[IntArray, Labels]:
     """Number the labels of all nodes but those that are void, whose number is -1."""
     if void is None:
-        return encode_node_labels(y, graphs, owner=owner, classes=classes)
+        return encode_node_labels(y, graphs, classes=classes)
     known = None if classes is None else np.unique(np.append(np.asarray(classes), void))
-    codes, found = encode_node_labels(y, graphs, owner=owner, classes=known)
+    codes, found = encode_node_labels(y, graphs, classes=known)
     kind = "str" if found.dtype.kind == "U" else "int"
     if isinstance(void, str) != (kind == "str"):
-        raise TypeError(f"{owner}: void must be of type {kind}, as the labels of y are, got {shown(void)}.")
+        raise TypeError(f"void must be of type {kind}, as the labels of y are, got {shown(void)}.")
     codes, found = without_label(codes, found, void)
     if not len(found) or (codes < 0).all():
-        raise ValueError(f"{owner}: y has no label but {void!r}, which is void; give other labels.")
+        raise ValueError(f"y has no label but {void!r}, which is void; give other labels.")
     return codes, found
 
 
 def number_node_labels(
-    y: object, offsets: IntArray, *, owner: str, classes: ArrayLike | None = None
+    y: object, offsets: IntArray, *, classes: ArrayLike | None = None
 ) -> tuple[IntArray, Labels]:
     """Number the labels of all nodes, given where the nodes of each graph begin."""
     flat = [_raveled(labels) for labels in y] if isinstance(y, list | tuple) else y
-    return encode_labels(flat, offsets, classes=classes, owner=owner, words=WORDS)
+    return encode_labels(flat, offsets, classes=classes, words=WORDS)
 
 
 def _raveled(labels: object) -> object:
     return labels.ravel() if isinstance(labels, np.ndarray) and labels.ndim > 1 else labels
 
 
-def encode_node_weights(weights: object, graphs: Graphs, *, owner: str) -> FloatArray:
+def encode_node_weights(weights: object, graphs: Graphs) -> FloatArray:
     """Return the weights of all nodes; raise unless they are valid."""
     given = list(weights) if isinstance(weights, Iterable) else []
     lengths = np.diff(graphs.offsets).tolist()
     if len(given) != len(lengths):
         raise ValueError(
-            f"{owner}: node_weights must be a list of {len(lengths)} arrays, one per graph, got "
-            f"{described(weights)}."
+            f"node_weights must be a list of {len(lengths)} arrays, one per graph, got {described(weights)}."
         )
-    found = [
-        checked_floats(item, owner, f"node_weights of graph {i}").ravel() for i, item in enumerate(given)
-    ]
+    found = [checked_floats(item, f"node_weights of graph {i}").ravel() for i, item in enumerate(given)]
     for i, (array, length) in enumerate(zip(found, lengths, strict=True)):
         is_valid = (array >= 0.0).all() and 0.0 < array.sum() < np.inf
         if len(array) != length or (length and not is_valid):
             raise ValueError(
-                f"{owner}: node_weights of graph {i} must be {length} finite numbers >= 0 with a positive "
+                f"node_weights of graph {i} must be {length} finite numbers >= 0 with a positive "
                 f"sum, got {len(array)} of sum {array.sum():.3g}."
             )
     return np.concatenate(found)
@@ -375,27 +362,27 @@ class GraphEncoder(NamedTuple):
     nodes: SequenceEncoder | None
     edges: SequenceEncoder | None
 
-    def transform(self, X: object, owner: str) -> Graphs:
+    def transform(self, X: object) -> Graphs:
         """Return graphs encoded with the names that were learnt; others are ignored."""
-        return self._encoded(graph_fields(X, owner), owner, learn=False)
+        return self._encoded(graph_fields(X), learn=False)
 
-    def _encoded(self, fields: list[Fields], owner: str, *, learn: bool) -> Graphs:
+    def _encoded(self, fields: list[Fields], *, learn: bool) -> Graphs:
         if self.nodes is None:
-            nodes = stacked_nodes(fields, owner)
+            nodes = stacked_nodes(fields)
         else:
             nodes = _named([own[0] for own in fields], self.nodes, learn=learn)
-        ends = checked_ends(fields, nodes.offsets, owner)
+        ends = checked_ends(fields, nodes.offsets)
         if self.edges is None:
-            edges = stacked_edges(fields, ends, nodes.rows.dtype, owner)
+            edges = stacked_edges(fields, ends, nodes.rows.dtype)
         else:
             edges = _named(_edge_features(fields), self.edges, learn=learn)
-            _check_numbers(edges.offsets, ends, owner)
+            _check_numbers(edges.offsets, ends)
         return Graphs(
             freeze(nodes.rows), nodes.offsets, freeze(edges.rows), edges.offsets, np.concatenate(ends)
         )
 
 
-def learn_graphs(X: object, min_count: int, owner: str) -> tuple[Graphs, GraphEncoder]:
+def learn_graphs(X: object, min_count: int) -> tuple[Graphs, GraphEncoder]:
     """Return the graphs encoded, and the encoders of the names of their features.
 
     Parameters
@@ -406,20 +393,16 @@ def learn_graphs(X: object, min_count: int, owner: str) -> tuple[Graphs, GraphEn
         takes them for tokens.
     min_count : int
         Drop named features that occur in fewer nodes, or edges.
-    owner : str
-        The name that errors begin with.
     """
-    fields = graph_fields(X, owner)
+    fields = graph_fields(X)
     nodes, edges = [own[0] for own in fields], _edge_features(fields)
     encoder = GraphEncoder(
-        SequenceEncoder(min_count=min_count, owner=owner, words=NODES) if _are_named(nodes) else None,
-        SequenceEncoder(min_count=min_count, owner=owner, words=EDGES) if _are_named(edges) else None,
+        SequenceEncoder(min_count=min_count, words=NODES) if _are_named(nodes) else None,
+        SequenceEncoder(min_count=min_count, words=EDGES) if _are_named(edges) else None,
     )
     if encoder.nodes is not None and all(len(own) == 3 and _is_nothing(own[2]) for own in fields):
-        raise ValueError(
-            f"{owner}: no graph of X has an edge with features; give one that has, or leave them out."
-        )
-    return encoder._encoded(fields, owner, learn=True), encoder
+        raise ValueError("no graph of X has an edge with features; give one that has, or leave them out.")
+    return encoder._encoded(fields, learn=True), encoder
 
 
 def _is_nothing(features: object) -> bool:
@@ -446,10 +429,10 @@ def _named(features: list[object], encoder: SequenceEncoder, *, learn: bool) -> 
     return Stacked(*(encoder.fit_transform(features) if learn else encoder.transform(features)))
 
 
-def _check_numbers(offsets: IntArray, ends: list[IntArray], owner: str) -> None:
+def _check_numbers(offsets: IntArray, ends: list[IntArray]) -> None:
     """Raise unless each edge of each graph has features."""
     for i, (n_rows, joined) in enumerate(zip(np.diff(offsets).tolist(), ends, strict=True)):
-        check_edges(i, n_rows, len(joined), owner)
+        check_edges(i, n_rows, len(joined))
 
 
 # (down, right) steps to the neighbours with larger numbers, for each number of neighbours.
@@ -496,6 +479,7 @@ def grid_directions(shape: tuple[int, int], connectivity: int = 4) -> NDArray[np
     return np.repeat(np.eye(len(counts)), counts, axis=0)
 
 
+@errors_of("edge_differences")
 def edge_differences(values: ArrayLike, edges: ArrayLike) -> NDArray[np.float64]:
     """Return the absolute differences between the features of the two ends of each edge.
 
@@ -509,7 +493,7 @@ def edge_differences(values: ArrayLike, edges: ArrayLike) -> NDArray[np.float64]
     -------
     array of shape (n_edges, n_features)
     """
-    array, ends = checked_floats(values, "edge_differences", "values"), np.asarray(edges)
+    array, ends = checked_floats(values, "values"), np.asarray(edges)
     if array.ndim < 2 or array.shape[-1] == 0:
         raise ValueError(
             f"edge_differences: values must have a row of features per node, got shape {array.shape}."
@@ -555,19 +539,19 @@ class Marks(NamedTuple):
     axis: int
 
 
-def mark_weights(nonnegative: Mapping[str, object], marks: Mapping[str, Marks], *, owner: str) -> None:
+def mark_weights(nonnegative: Mapping[str, object], marks: Mapping[str, Marks]) -> None:
     """Set the marks of the weights that must not be negative to one, for each group of weights."""
     unknown = [name for name in nonnegative if name not in marks]
     if unknown:
         raise ValueError(
-            f"{owner}: keys of nonnegative must be among {', '.join(map(repr, marks))}, got {unknown[0]!r}."
+            f"keys of nonnegative must be among {', '.join(map(repr, marks))}, got {unknown[0]!r}."
         )
     for name, chosen in nonnegative.items():
         if not _mark(chosen, *marks[name]):
             shape = marks[name].array.shape
             n_features = shape[marks[name].axis]
             raise ValueError(
-                f"{owner}: nonnegative[{name!r}] must be indices of features, ints from 0 to "
+                f"nonnegative[{name!r}] must be indices of features, ints from 0 to "
                 f"{n_features - 1}, or bools of shape {shape}, got {described(chosen)}."
             )
 

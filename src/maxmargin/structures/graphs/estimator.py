@@ -45,7 +45,7 @@ from maxmargin.estimators.structure import (
 from maxmargin.estimators.tables import COEF, LABEL_FIELDS, SCALED_C, SCALED_TEXTS, known_classes
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.wording import described
+from maxmargin.runtime.wording import caller, described
 from maxmargin.solving.result import Callback
 from maxmargin.structures.graphs.encode import (
     EDGES,
@@ -178,16 +178,16 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
     ) -> Examples[GraphData]:
         (X, y, node_weights), known = parts, known_classes(model, call)
         graphs = _learnt_graphs(model, X) if call.first else _known_graphs(model, X)
-        labels, model.classes_ = encode_with_void(y, graphs, model.void, owner=model._owner, classes=known)
+        labels, model.classes_ = encode_with_void(y, graphs, model.void, classes=known)
         counts = np.ones(graphs.offsets[-1])
         if node_weights is not None:
-            counts = encode_node_weights(node_weights, graphs, owner=model._owner)
+            counts = encode_node_weights(node_weights, graphs)
         if call.first:
             model.inference_ = _inference_for(model, has_cycles(graphs))
             kernels.learn_kernel(model, graphs.nodes)
             _check_signs(model)
-        examples = _without_empty(Examples((graphs, labels, counts), weights), model._owner)
-        return _without_void(examples, model._owner)
+        examples = _without_empty(Examples((graphs, labels, counts), weights))
+        return _without_void(examples)
 
     def problem(self, model: "GraphSVC", examples: Examples[GraphData]) -> Problem:
         graphs, labels, counts = examples.data
@@ -200,16 +200,15 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
             weights=counts,
             class_costs=_class_costs(model, examples),
             steps=model.search,
-            owner=model._owner,
         )
-        problem = rescaled(with_kernel(model, plain, graphs.nodes), model.rescaling, model._owner)
+        problem = rescaled(with_kernel(model, plain, graphs.nodes), model.rescaling)
         return signed(problem, _marks(model, problem))
 
     def ask(self, model: "GraphSVC", X: object) -> Question[list[Labels], list[FloatArray]]:
         check_parameters(model, "search")
         if is_none(X):
             return Question(None, lambda codes: [])
-        graphs, owner = _known_graphs(model, X), model._owner
+        graphs = _known_graphs(model, X)
         lengths = np.diff(graphs.offsets)
         # The output of a cut has the bonds of its edges after the labels of its nodes.
         begins = graphs.offsets + graphs.edge_offsets if model.inference_ == "cut" else graphs.offsets
@@ -219,18 +218,18 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
             return [model.classes_[codes[a : a + m]] for a, m in places]
 
         def score(codes: IntArray, y: object) -> float:
-            true, classes = encode_with_void(y, graphs, model.void, owner=owner)
+            true, classes = encode_with_void(y, graphs, model.void)
             known = true >= 0
             parts = zip(outputs(codes), np.split(known, graphs.offsets[1:-1]), strict=True)
             predicted = [labels[part] for labels, part in parts]
-            return share_right(predicted, true[known], classes, model.classes_, owner)
+            return share_right(predicted, true[known], classes, model.classes_)
 
         return Question(
             _unlabelled(model, graphs) if graphs.offsets[-1] else None,
             outputs,
             score,
             margins=lambda codes, margins: split_at(margins, graphs.offsets),
-            states=lambda y: known_states(*encode_node_labels(y, graphs, owner=owner), model.classes_, owner),
+            states=lambda y: known_states(*encode_node_labels(y, graphs), model.classes_),
             marginals=lists_of_marginals(lengths, len(model.classes_)),
         )
 
@@ -299,8 +298,8 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
         examples = self.encode(model, parts, weights, Call(first=True, more=False, warm=False))
         if model._node_names is not None or model._edge_names is not None:
             raise ValueError(
-                f"{model._owner}: X must have the features of nodes and edges as arrays on a cluster, got "
-                f"names; use maxmargin.{model._owner}."
+                "X must have the features of nodes and edges as arrays on a cluster, got "
+                f"names; use maxmargin.{caller()}."
             )
         found = lesson_of(examples, model.classes_, scaled=isinstance(model.C, str))
         return found._replace(largest={_CYCLES: int(has_cycles(examples.data[0]))})
@@ -313,29 +312,29 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
 
 def _learnt_graphs(model: "GraphSVC", X: object) -> Graphs:
     """Return the graphs encoded, and keep the names and numbers of their features."""
-    graphs, (model._node_names, model._edge_names) = learn_graphs(X, model.min_count, model._owner)
+    graphs, (model._node_names, model._edge_names) = learn_graphs(X, model.min_count)
     model.n_features_in_, model.n_edge_features_in_ = graphs.nodes.shape[1], graphs.edges.shape[1]
     return graphs
 
 
 def _known_graphs(model: "GraphSVC", X: object) -> Graphs:
     """Return the graphs encoded, if they have as many features as those of `fit`."""
-    graphs = GraphEncoder(model._node_names, model._edge_names).transform(X, model._owner)
-    check_width(model._owner, "nodes", graphs.nodes.shape[1], model.n_features_in_)
-    check_width(model._owner, "edges", graphs.edges.shape[1], model.n_edge_features_in_)
+    graphs = GraphEncoder(model._node_names, model._edge_names).transform(X)
+    check_width("nodes", graphs.nodes.shape[1], model.n_features_in_)
+    check_width("edges", graphs.edges.shape[1], model.n_edge_features_in_)
     return graphs
 
 
-def _without_empty(examples: Examples[GraphData], owner: str) -> Examples[GraphData]:
+def _without_empty(examples: Examples[GraphData]) -> Examples[GraphData]:
     """Return the examples without empty graphs, whose hinge is zero at any weights."""
     (graphs, labels, counts), weights, _ = examples
     lengths = np.diff(graphs.offsets)
     if not lengths.any():
-        raise ValueError(f"{owner}: each graph of X is empty; give one or more that are not.")
+        raise ValueError("each graph of X is empty; give one or more that are not.")
     return Examples((without_empty(graphs), labels, counts), present_weights(weights, lengths))
 
 
-def _without_void(examples: Examples[GraphData], owner: str) -> Examples[GraphData]:
+def _without_void(examples: Examples[GraphData]) -> Examples[GraphData]:
     """Return the examples without void nodes, whose label is -1, and without graphs that have no others."""
     (graphs, labels, counts), weights, _ = examples
     kept = labels >= 0
@@ -344,9 +343,7 @@ def _without_void(examples: Examples[GraphData], owner: str) -> Examples[GraphDa
     # A graph whose other nodes all have weight zero has no loss, nor a number of nodes to divide it by.
     counted = np.add.reduceat(np.where(kept, counts, 0.0), graphs.offsets[:-1]) > 0.0
     if not counted.any():
-        raise ValueError(
-            f"{owner}: node_weights are zero at all nodes that are not void; weight some of them."
-        )
+        raise ValueError("node_weights are zero at all nodes that are not void; weight some of them.")
     kept &= np.repeat(counted, np.diff(graphs.offsets))
     remaining = without_empty(without_nodes(graphs, kept))
     weights = None if weights is None else weights[counted]
@@ -365,7 +362,7 @@ def _inference_for(model: "GraphSVC", has_cycles: bool) -> str:
 def _check_signs(model: "GraphSVC") -> None:
     if model.nonnegative is not None and not is_linear(model):
         raise ValueError(
-            f"{model._owner}: nonnegative must be None with a kernel other than 'linear', got "
+            "nonnegative must be None with a kernel other than 'linear', got "
             f"{described(model.nonnegative)}; leave it out."
         )
 
@@ -374,11 +371,11 @@ def _class_costs(model: "GraphSVC", examples: Examples[GraphData]) -> FloatArray
     """Return the factor of the loss of a wrong node for each true label."""
     if model.class_weight is None:
         return None
-    check_margins_rescaled(model.class_weight, model.rescaling, model._owner)
+    check_margins_rescaled(model.class_weight, model.rescaling)
     (graphs, labels, counts), weights, _ = examples
     if weights is not None:
         counts = counts * np.repeat(weights, np.diff(graphs.offsets))
-    return label_weights(model.class_weight, model.classes_, labels, counts, model._owner)
+    return label_weights(model.class_weight, model.classes_, labels, counts)
 
 
 def _marks(model: "GraphSVC", problem: Problem) -> NDArray[np.bool_] | None:
@@ -387,7 +384,7 @@ def _marks(model: "GraphSVC", problem: Problem) -> NDArray[np.bool_] | None:
         return None
     nodes, edges = problem.unpack(np.zeros(int(sizes(problem).weights)))
     parts = {"nodes": Marks(nodes, axis=1), "edges": Marks(edges, axis=0)}
-    mark_weights(model.nonnegative, parts, owner=model._owner)
+    mark_weights(model.nonnegative, parts)
     return np.concatenate([nodes.ravel(), edges.ravel()]) > 0.0
 
 
@@ -399,8 +396,8 @@ def _unlabelled(model: "GraphSVC", graphs: Graphs) -> Problem:
 
 def _of_graphs(model: "GraphSVC", scored: Graphs) -> Problem:
     """Return the problem of graphs; with a kernel, the features of their nodes are scores."""
-    n_labels, owner = len(model.classes_), model._owner
-    return Graph.for_prediction(scored, n_labels, model.inference_, steps=model.search, owner=owner)
+    n_labels = len(model.classes_)
+    return Graph.for_prediction(scored, n_labels, model.inference_, steps=model.search)
 
 
 def _node_names(model: "GraphSVC") -> Sequence[object]:

@@ -92,7 +92,7 @@ class Tree(NamedTuple):
     parent: IntArray
 
 
-def walked(graphs: Graphs, arcs: Neighbours, owner: str) -> Tree:
+def walked(graphs: Graphs, arcs: Neighbours) -> Tree:
     """Return a traversal order for each graph; raise if one has a cycle."""
     order, parent = np.zeros((2, int(graphs.offsets[-1])), dtype=np.int64)
     for i in range(len(graphs.offsets) - 1):
@@ -101,7 +101,7 @@ def walked(graphs: Graphs, arcs: Neighbours, owner: str) -> Tree:
         start = arcs.start[first : stop + 1]
         if not span(start, arcs.arcs, heads, order[first:stop], parent[first:stop]):
             raise ValueError(
-                f"{owner}: graph {i} of X has a cycle, but inference='tree' is for graphs without; remove "
+                f"graph {i} of X has a cycle, but inference='tree' is for graphs without; remove "
                 "edges, or use inference='messages', or 'cut' for two labels."
             )
     return Tree(order, parent)

@@ -385,26 +385,22 @@ LABELLINGS = ("tree", "cut", "subsets", "messages")
 PASSES, STEPS = 20, 10_000
 
 
-def labelling(
-    name: str, graphs: Graphs, arcs: Neighbours, n_labels: int, owner: str, steps: int = STEPS
-) -> Labelling:
+def labelling(name: str, graphs: Graphs, arcs: Neighbours, n_labels: int, steps: int = STEPS) -> Labelling:
     """Return the kind of inference of this name, prepared for some graphs; raise if they do not suit it."""
     if name not in LABELLINGS:
-        raise ValueError(f"{owner}: inference must be one of {LABELLINGS}, got {shown(name)}.")
+        raise ValueError(f"inference must be one of {LABELLINGS}, got {shown(name)}.")
     if name == "messages":
         return Messages(PASSES, int(steps))
     if name == "tree":
-        return walked(graphs, arcs, owner)
+        return walked(graphs, arcs)
     if n_labels != 2:
-        raise ValueError(
-            f"{owner}: inference={name!r} is for two labels, got {n_labels}; use inference='messages'."
-        )
+        raise ValueError(f"inference={name!r} is for two labels, got {n_labels}; use inference='messages'.")
     if name == "cut":
         return Cut()
     most = int(np.diff(graphs.offsets).max())
     if most > MOST_NODES:
         raise ValueError(
-            f"{owner}: inference='subsets' is for graphs of up to {MOST_NODES} nodes, got {most}; use "
+            f"inference='subsets' is for graphs of up to {MOST_NODES} nodes, got {most}; use "
             "inference='messages'."
         )
     return Subsets()

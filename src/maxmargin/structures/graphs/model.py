@@ -41,7 +41,7 @@ from maxmargin.structures.graphs.encode import Graphs, encode_graphs, encode_nod
 from maxmargin.structures.graphs.inference import Neighbours, neighbours
 from maxmargin.structures.graphs.loopy import STEPS, Labelling, labelling
 from maxmargin.structures.graphs.oracle import GraphOracle, edge_size
-from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded, spans
+from maxmargin.structures.problem import Problem, builder, fitting, indexed_by_example, padded, spans
 from maxmargin.structures.rows import (
     Rows,
     SharedRows,
@@ -272,6 +272,7 @@ class Graph:
     """Builders of graph-labelling problems."""
 
     @staticmethod
+    @builder("Graph")
     def from_graphs(
         X: object,
         y: object,
@@ -279,7 +280,6 @@ class Graph:
         inference: str = "tree",
         loss: object = "normalized_hamming",
         node_weights: object = None,
-        owner: str = "Graph",
     ) -> GraphProblem:
         """Build a problem from graphs and the labels of their nodes.
 
@@ -300,17 +300,16 @@ class Graph:
             label b where the truth is a, averaged over the nodes.
         node_weights : list of arrays, optional
             Weight of each node in the loss and in its averages.
-        owner : str
-            The name that errors begin with.
         """
-        graphs = encode_graphs(X, owner=owner)
-        labels, classes = encode_node_labels(y, graphs, owner=owner)
-        weights = None if node_weights is None else encode_node_weights(node_weights, graphs, owner=owner)
+        graphs = encode_graphs(X)
+        labels, classes = encode_node_labels(y, graphs)
+        weights = None if node_weights is None else encode_node_weights(node_weights, graphs)
         return Graph.from_encoded(
-            graphs, labels, len(classes), inference=inference, loss=loss, weights=weights, owner=owner
+            graphs, labels, len(classes), inference=inference, loss=loss, weights=weights
         )
 
     @staticmethod
+    @builder("Graph")
     def from_encoded(
         graphs: Graphs,
         labels: IntArray,
@@ -321,47 +320,47 @@ class Graph:
         weights: FloatArray | None = None,
         class_costs: FloatArray | None = None,
         steps: int = STEPS,
-        owner: str = "Graph",
     ) -> GraphProblem:
         """Build a problem from graphs, labels 0, ..., n_labels - 1 and the nodes' ``weights``.
 
         If label k is true, a wrong node costs ``class_costs[k]`` times as much. The search that follows
         messages makes at most ``steps`` steps.
         """
-        phi, kind, arcs = _graph_map(graphs, n_labels, inference, steps, owner)
-        labels = checked_numbers(labels, int(phi.nodes[-1, 1]), n_labels, owner)
-        cost = cost_matrix(loss, LOSSES, n_labels, owner)
+        phi, kind, arcs = _graph_map(graphs, n_labels, inference, steps)
+        labels = checked_numbers(labels, int(phi.nodes[-1, 1]), n_labels)
+        cost = cost_matrix(loss, LOSSES, n_labels)
         cost = cost if class_costs is None else cost * class_costs[:, None]
-        counts = np.ones(len(labels)) if weights is None else _checked_importance(weights, len(labels), owner)
+        counts = np.ones(len(labels)) if weights is None else _checked_importance(weights, len(labels))
         if not (isinstance(loss, str) and loss == "hamming"):
             totals = np.add.reduceat(counts, phi.nodes[:, 0])
             counts = counts / np.repeat(totals, phi.nodes[:, 1] - phi.nodes[:, 0])
         return Problem(phi, _graph_oracle(phi, kind, arcs, labels, pad_columns(cost, phi.width), counts))
 
     @staticmethod
+    @builder("Graph")
     def for_prediction(
-        graphs: Graphs, n_labels: int, inference: str = "tree", *, steps: int = STEPS, owner: str = "Graph"
+        graphs: Graphs, n_labels: int, inference: str = "tree", *, steps: int = STEPS
     ) -> GraphProblem:
         """Build a problem that can be decoded but not trained on: it has no labels."""
-        phi, kind, arcs = _graph_map(graphs, n_labels, inference, steps, owner)
+        phi, kind, arcs = _graph_map(graphs, n_labels, inference, steps)
         labels, cost, importance = np.zeros(0, dtype=np.int64), np.zeros((0, phi.width)), np.zeros(0)
         return Problem(phi, _graph_oracle(phi, kind, arcs, labels, cost, importance))
 
 
 def _graph_map(
-    graphs: Graphs, n_labels: int, inference: str, steps: int, owner: str
+    graphs: Graphs, n_labels: int, inference: str, steps: int
 ) -> tuple[GraphMap, Labelling, Neighbours]:
     """Return the map of checked graphs, their inference and arcs; raise if weights do not fit into memory."""
-    width = padded(checked_count(n_labels, owner, "n_labels"))
-    rows, edge_rows = as_rows(graphs.nodes, owner), as_rows(graphs.edges, owner)
-    graphs = _checked_graphs(graphs, n_rows(rows), n_rows(edge_rows), owner)
+    width = padded(checked_count(n_labels, "n_labels"))
+    rows, edge_rows = as_rows(graphs.nodes), as_rows(graphs.edges)
+    graphs = _checked_graphs(graphs, n_rows(rows), n_rows(edge_rows))
     arcs = neighbours(graphs)
-    kind = labelling(inference, graphs, arcs, n_labels, owner, steps)
+    kind = labelling(inference, graphs, arcs, n_labels, steps)
     nodes, edges = spans(graphs.offsets), spans(graphs.edge_offsets)
     per_edge = int(edge_size(kind, n_labels, width))
     most = (int((array[:, 1] - array[:, 0]).max()) for array in (nodes, edges))
     phi = GraphMap(rows, edge_rows, nodes, edges, per_edge, int(n_labels), width, *most)
-    return fitting(Problem(phi, phi), owner).map, kind, arcs
+    return fitting(Problem(phi, phi)).map, kind, arcs
 
 
 def _graph_oracle(
@@ -377,31 +376,31 @@ def _graph_oracle(
     return GraphOracle(phi.nodes, phi.edges, truth, *arcs, labels, cost, importance, kind, *sizes)
 
 
-def _checked_graphs(graphs: Graphs, n_nodes: int, n_edges: int, owner: str) -> Graphs:
+def _checked_graphs(graphs: Graphs, n_nodes: int, n_edges: int) -> Graphs:
     """Return the graphs with copies of all but their features, if each edge joins two nodes of its graph."""
-    offsets = checked_offsets(graphs.offsets, n_nodes, owner)
-    edge_offsets = checked_offsets(graphs.edge_offsets, n_edges, owner, name="edge_offsets", least=0)
+    offsets = checked_offsets(graphs.offsets, n_nodes)
+    edge_offsets = checked_offsets(graphs.edge_offsets, n_edges, name="edge_offsets", least=0)
     if len(edge_offsets) != len(offsets) or np.shape(graphs.ends) != (n_edges, 2):
         raise ValueError(
-            f"{owner}: edge_offsets and ends must have shapes ({len(offsets)},) and ({n_edges}, 2), got "
+            f"edge_offsets and ends must have shapes ({len(offsets)},) and ({n_edges}, 2), got "
             f"({len(edge_offsets)},) and {np.shape(graphs.ends)}."
         )
     most = np.repeat(np.repeat(np.diff(offsets), np.diff(edge_offsets)), 2)
-    ends = checked_numbers(np.ravel(graphs.ends), 2 * n_edges, most, owner, name="ends of edges")
+    ends = checked_numbers(np.ravel(graphs.ends), 2 * n_edges, most, name="ends of edges")
     ends = ends.reshape(n_edges, 2)
     loops = ends[:, 0] == ends[:, 1]
     if loops.any():
         raise ValueError(
-            f"{owner}: edge {int(loops.argmax())} must join two nodes, got {ends[loops.argmax(), 0]} twice."
+            f"edge {int(loops.argmax())} must join two nodes, got {ends[loops.argmax(), 0]} twice."
         )
     return graphs._replace(offsets=offsets, edge_offsets=edge_offsets, ends=ends)
 
 
-def _checked_importance(weights: object, n_nodes: int, owner: str) -> FloatArray:
+def _checked_importance(weights: object, n_nodes: int) -> FloatArray:
     """Return the weight of each node in the loss."""
-    array = checked_floats(weights, owner, "weights").copy()
+    array = checked_floats(weights, "weights").copy()
     if array.shape != (n_nodes,) or not ((array >= 0.0) & (array < np.inf)).all():
         raise ValueError(
-            f"{owner}: weights must be {n_nodes} finite numbers >= 0, one per node, got {described(weights)}."
+            f"weights must be {n_nodes} finite numbers >= 0, one per node, got {described(weights)}."
         )
     return array

@@ -415,17 +415,17 @@ def _range_of_rows(rows, n_labels):
 
 
 @check_rescalable.register(GraphOracle)
-def graph_check_rescalable(graph: GraphOracle, owner: str) -> None:
+def graph_check_rescalable(graph: GraphOracle) -> None:
     if not isinstance(graph.inference, Tree):
         raise ValueError(
-            f"{owner}: slack rescaling needs inference='tree', got "
+            "slack rescaling needs inference='tree', got "
             f"{type(graph.inference).__name__.lower()!r}; remove cycles, or rescale margins."
         )
-    check_counts(graph.cost, owner)
+    check_counts(graph.cost)
     for i, (first, stop) in enumerate(graph.nodes.tolist()):
         if graph.importance[first:stop].min() != graph.importance[first:stop].max():
             raise ValueError(
-                f"{owner}: slack rescaling needs nodes of equal weight, got node weights that differ in "
+                "slack rescaling needs nodes of equal weight, got node weights that differ in "
                 f"graph {i}; leave them out, or rescale margins."
             )
 

@@ -26,7 +26,7 @@ from maxmargin.estimators.structure import Call, Problem, Question, Structure, i
 from maxmargin.estimators.tables import Table, Targets, with_constant
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray, freeze
-from maxmargin.runtime.wording import quoted
+from maxmargin.runtime.wording import caller, quoted
 from maxmargin.solving.result import Callback
 from maxmargin.structures.graphs.loopy import MOST_NODES
 from maxmargin.structures.label_sets.model import LabelGraph, LabelSets, chow_liu
@@ -42,9 +42,7 @@ PAIR = 3.0
 PAIR_STATES = ("neither", "second", "first", "both")
 
 
-def chosen_structure(
-    structure: str, n_labels: int, is_slack: bool, probability: bool, owner: str
-) -> tuple[str, str]:
+def chosen_structure(structure: str, n_labels: int, is_slack: bool, probability: bool) -> tuple[str, str]:
     """Return which labels are joined, and how the best set is found; raise if there is no oracle for it."""
     is_small = n_labels <= MOST_NODES
     if structure == "auto":
@@ -53,7 +51,7 @@ def chosen_structure(
         structure = "full" if has_oracle else "tree"
     if is_slack and structure == "full":
         raise ValueError(
-            f"{owner}: structure must be 'independent' or 'tree' where rescaling is 'slack', got "
+            "structure must be 'independent' or 'tree' where rescaling is 'slack', got "
             "'full'; use one of these, or rescaling='margin'."
         )
     if structure != "full":
@@ -72,18 +70,16 @@ def joined_labels(structure: str, y: IntArray, weights: FloatArray | None) -> In
 # Sets of labels: the names of columns, and a check that y is not a list of labels.
 
 
-def column_names(y: object, owner: str) -> Labels | None:
+def column_names(y: object) -> Labels | None:
     """Return the names of the columns of a DataFrame if all are strings; raise if two are the same."""
     columns = list(getattr(y, "columns", ()))
     repeated = next((name for k, name in enumerate(columns) if name in columns[:k]), None)
     if repeated is not None:
-        raise ValueError(
-            f"{owner}: two columns of y are called {quoted(repeated)}; give each label one column."
-        )
+        raise ValueError(f"two columns of y are called {quoted(repeated)}; give each label one column.")
     return np.array(columns) if columns and all(isinstance(name, str) for name in columns) else None
 
 
-def check_no_lists(y: object, owner: str) -> None:
+def check_no_lists(y: object) -> None:
     """Raise if y lists the labels of each example instead of being an indicator matrix."""
     kind = getattr(y, "dtype", None)
     is_list = isinstance(y, list | tuple) or (kind is not None and kind == np.dtype(object))
@@ -95,7 +91,7 @@ def check_no_lists(y: object, owner: str) -> None:
     is_ragged = len({len(item) for item in lists}) > 1
     if has_names or is_ragged or any(isinstance(item, Set) for item in items):
         raise ValueError(
-            f"{owner}: y must be zeros and ones, one column per label, got labels such as "
+            "y must be zeros and ones, one column per label, got labels such as "
             f"{quoted(items[0])}; use MultiLabelBinarizer().fit_transform(y)."
         )
 
@@ -170,10 +166,10 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
 
     def validate(self, model: "MultilabelSVC", parts: Parts, call: Call) -> Parts:
         if call.first:
-            model._names = column_names(parts[1], model._owner)
+            model._names = column_names(parts[1])
         else:
             _check_columns(model, parts[1])
-        check_no_lists(parts[1], model._owner)
+        check_no_lists(parts[1])
         return tables.validated(model, parts, call, lambda y: _targets(model, y))
 
     def encode(
@@ -185,7 +181,7 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
         sets = _sets(model, y)
         if call.first:
             model.structure_, model._inference = chosen_structure(
-                model.structure, model._n_labels, model.rescaling == "slack", model.probability, model._owner
+                model.structure, model._n_labels, model.rescaling == "slack", model.probability
             )
             model.edges_ = joined_labels(model.structure_, sets, weights)
             kernels.learn_kernel(model, X)
@@ -195,7 +191,7 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
         X, y = examples.data
         rows = with_constant(linear_rows(model, X))
         problem = LabelSets.from_encoded(rows, y, _label_graph(model), loss=model.loss)
-        return rescaled(with_kernel(model, problem, X, by_example=True), model.rescaling, model._owner)
+        return rescaled(with_kernel(model, problem, X, by_example=True), model.rescaling)
 
     def ask(self, model: "MultilabelSVC", X: object) -> Question[_Outputs, FloatArray]:
         table, n_labels = tables.known_table(model, X), model._n_labels
@@ -272,38 +268,35 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
     def is_right(self, model: Any, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
         """Return which predictions are right."""
         if model._is_vector and truth.ndim == 1:
-            check_kind(truth[0], model.classes_, model._owner)
+            check_kind(truth[0], model.classes_)
             return np.asarray(predicted == truth)
         return np.all(predicted == _sets(model, truth), axis=1)
 
     def lesson(self, model: "MultilabelSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
         _, y = cast("tuple[Table, IntArray]", parts)
         if y.ndim == 1:
-            raise ValueError(
-                f"{model._owner}: y must have a column for each label on a cluster, got a vector."
-            )
+            raise ValueError("y must have a column for each label on a cluster, got a vector.")
         examples = self.encode(model, parts, weights, Call(first=True, more=False, warm=False))
         if model.structure_ == "tree" and y.shape[1] > 2:
             raise ValueError(
-                f"{model._owner}: structure must be 'independent' or 'full' for {y.shape[1]} labels on a "
-                "cluster, got 'tree'."
+                f"structure must be 'independent' or 'full' for {y.shape[1]} labels on a cluster, got 'tree'."
             )
         return lesson_of(examples, model.classes_, scaled=isinstance(model.C, str))
 
 
 def _check_columns(model: "MultilabelSVC", y: object) -> None:
     """Raise if the columns of y have names, but not those of `fit` in their order."""
-    names = column_names(y, model._owner)
+    names = column_names(y)
     has_names = not model._is_vector and model.classes_.dtype.kind in "OUT"
     if names is not None and has_names and names.tolist() != model.classes_.tolist():
         raise ValueError(
-            f"{model._owner}: y has the columns {quoted(names.tolist())}, expected "
+            f"y has the columns {quoted(names.tolist())}, expected "
             f"{quoted(model.classes_.tolist())}, as in the first call; give them in this order."
         )
 
 
 def _targets(model: "MultilabelSVC", y: object) -> Targets:
-    check_no_lists(y, model._owner)
+    check_no_lists(y)
     targets: Targets = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     if targets.ndim == 1:
         tables.check_classes(targets)
@@ -311,7 +304,7 @@ def _targets(model: "MultilabelSVC", y: object) -> Targets:
     known = np.isin(targets, (0, 1))
     if not known.all():
         raise ValueError(
-            f"{model._owner}: y must be zeros and ones, one column per label, got "
+            "y must be zeros and ones, one column per label, got "
             f"{targets[~known].tolist()[0]!r}; use MultiLabelBinarizer for sets of labels."
         )
     return targets
@@ -326,10 +319,10 @@ def _learn_labels(model: "MultilabelSVC", y: Targets, call: Call) -> None:
         return
     known = tables.known_classes(model, call)
     model._n_labels, model.classes_ = 1, cast("Labels", np.unique(y)) if known is None else known
-    check_several(len(model.classes_), model._owner)
+    check_several(len(model.classes_))
     if len(model.classes_) > 2:
         raise ValueError(
-            f"{model._owner}: Only binary classification is supported where y is a vector, got "
+            "Only binary classification is supported where y is a vector, got "
             f"{len(model.classes_)} classes; give one column of zeros and ones per label, or use "
             "MulticlassSVC."
         )
@@ -340,8 +333,8 @@ def _sets(model: "MultilabelSVC", y: Targets) -> IntArray:
     if model._is_vector != (y.ndim == 1) or (y.ndim == 2 and y.shape[1] != model._n_labels):
         expected = "none, a vector" if model._is_vector else f"{model._n_labels}, one for each label"
         raise ValueError(
-            f"{model._owner}: y has {'no' if y.ndim == 1 else y.shape[1]} columns, expected {expected}, "
-            f"as {model._owner} was fitted with."
+            f"y has {'no' if y.ndim == 1 else y.shape[1]} columns, expected {expected}, "
+            f"as {caller()} was fitted with."
         )
     sets = (
         tables.class_codes(model, y)[:, None] if model._is_vector else np.array(y, dtype=np.int64, order="C")

@@ -22,7 +22,7 @@ from maxmargin.runtime.arrays import Features, FloatArray, IntArray, freeze
 from maxmargin.runtime.limits import OutOfTime, Pace
 from maxmargin.structures.graphs.encode import Graphs
 from maxmargin.structures.graphs.model import Graph, GraphProblem
-from maxmargin.structures.problem import Problem, fitting, spans
+from maxmargin.structures.problem import Problem, builder, fitting, spans
 from maxmargin.structures.rows import Rows, SharedRows, as_rows, n_rows, shared_rows
 
 
@@ -50,23 +50,24 @@ class LabelSets:
     """Builders of problems over sets of labels."""
 
     @staticmethod
-    def from_encoded(
-        X: Features, y: IntArray, labels: LabelGraph, *, loss: str = "hamming", owner: str = "LabelSets"
-    ) -> GraphProblem:
+    @builder("LabelSets")
+    def from_encoded(X: Features, y: IntArray, labels: LabelGraph, *, loss: str = "hamming") -> GraphProblem:
         """Build a problem from a row of features for each example, and sets as rows of zeros and ones."""
         none = np.zeros(labels.n_labels, dtype=np.int64)
-        one = Graph.from_encoded(_graph(labels), none, 2, inference=labels.inference, loss=loss, owner=owner)
-        rows = as_rows(X, owner)
-        return _examples(one, shared_rows(rows, labels.n_labels), n_rows(rows), owner, y)
+        one = Graph.from_encoded(_graph(labels), none, 2, inference=labels.inference, loss=loss)
+        rows = as_rows(X)
+        return _examples(one, shared_rows(rows, labels.n_labels), n_rows(rows), y)
 
     @staticmethod
-    def for_prediction(X: Features, labels: LabelGraph, *, owner: str = "LabelSets") -> GraphProblem:
+    @builder("LabelSets")
+    def for_prediction(X: Features, labels: LabelGraph) -> GraphProblem:
         """Build a problem that can be decoded but not trained on."""
-        rows = as_rows(X, owner)
-        return _unlabelled(shared_rows(rows, labels.n_labels), n_rows(rows), labels, owner)
+        rows = as_rows(X)
+        return _unlabelled(shared_rows(rows, labels.n_labels), n_rows(rows), labels)
 
     @staticmethod
-    def for_scores(scores: FloatArray, labels: LabelGraph, *, owner: str = "LabelSets") -> GraphProblem:
+    @builder("LabelSets")
+    def for_scores(scores: FloatArray, labels: LabelGraph) -> GraphProblem:
         """Build a problem to decode whose features of nodes are scores, such as a kernel's, and a constant.
 
         ``scores`` has one row per example, with as many columns for each label in turn. The constant of each
@@ -78,12 +79,12 @@ class LabelSets:
             (np.ones(n * n_labels), np.tile(np.arange(n_labels), n), np.arange(n * n_labels + 1))
         )
         nodes = freeze(csr_array(scipy.sparse.hstack([by_node, constants])))
-        return _unlabelled(as_rows(nodes, owner), n, labels, owner)
+        return _unlabelled(as_rows(nodes), n, labels)
 
 
-def _unlabelled(rows: Rows | SharedRows, n: int, labels: LabelGraph, owner: str) -> GraphProblem:
-    one = Graph.for_prediction(_graph(labels), 2, labels.inference, owner=owner)
-    return _examples(one, rows, n, owner, None)
+def _unlabelled(rows: Rows | SharedRows, n: int, labels: LabelGraph) -> GraphProblem:
+    one = Graph.for_prediction(_graph(labels), 2, labels.inference)
+    return _examples(one, rows, n, None)
 
 
 def _graph(labels: LabelGraph) -> Graphs:
@@ -95,20 +96,18 @@ def _graph(labels: LabelGraph) -> Graphs:
     return Graphs(nodes, np.array([0, n_labels]), features, np.array([0, n_edges]), labels.edges)
 
 
-def _examples(
-    one: GraphProblem, rows: Rows | SharedRows, n: int, owner: str, y: IntArray | None
-) -> GraphProblem:
+def _examples(one: GraphProblem, rows: Rows | SharedRows, n: int, y: IntArray | None) -> GraphProblem:
     """Return the problem of n examples with the graph of the one, with these rows of nodes and labels."""
     nodes = spans(one.map.most_nodes * np.arange(n + 1))
     edges = np.repeat(one.map.edges, n, axis=0)
     phi = one.map._replace(rows=rows, nodes=nodes, edges=edges)
-    fitting(Problem(phi, phi), owner)
+    fitting(Problem(phi, phi))
     known = one.oracle.labels
     graph = one.oracle._replace(
         nodes=np.repeat(one.oracle.nodes, n, axis=0),
         edges=edges,
         truth=nodes[:, 0].copy(),
-        labels=known if y is None else checked_numbers(np.ravel(y), n * one.map.most_nodes, 2, owner),
+        labels=known if y is None else checked_numbers(np.ravel(y), n * one.map.most_nodes, 2),
     )
     return Problem(phi, graph)
 

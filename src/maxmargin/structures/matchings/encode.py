@@ -52,10 +52,10 @@ class Links(NamedTuple):
         )
 
 
-def encode_links(X: object, *, owner: str, constant: bool = False) -> Links:
+def encode_links(X: object, *, constant: bool = False) -> Links:
     """Return the features of all links; with ``constant``, the last feature is one for every link."""
-    blocks = [_block(item, i, owner) for i, item in enumerate(_as_list(X, owner))]
-    check_widths({i: block.shape[2] for i, block in enumerate(blocks)}, Words("pair", "link"), owner)
+    blocks = [_block(item, i) for i, item in enumerate(_as_list(X))]
+    check_widths({i: block.shape[2] for i, block in enumerate(blocks)}, Words("pair", "link"))
     n_features = blocks[0].shape[2]
     sizes = np.array([block.shape[:2] for block in blocks], dtype=np.int64)
     offsets = np.append(0, np.cumsum(sizes.prod(axis=1)))
@@ -66,17 +66,15 @@ def encode_links(X: object, *, owner: str, constant: bool = False) -> Links:
     return Links(freeze(features), offsets, sizes[:, 0].copy(), sizes[:, 1].copy(), n_features + constant)
 
 
-def encode_matchings(
-    y: object, links: Links, *, owner: str, fertility: int = 1, name: str = "y"
-) -> BoolArray:
+def encode_matchings(y: object, links: Links, *, fertility: int = 1, name: str = "y") -> BoolArray:
     """Return which links are true; raise if a source has more than ``fertility`` links."""
-    truth = encode_masks(y, links, owner=owner, name=name)
+    truth = encode_masks(y, links, name=name)
     for i, (m, n) in enumerate(zip(links.sources, links.targets, strict=True)):
         matrix = truth[links.offsets[i] : links.offsets[i + 1]].reshape(m, n)
         for side, most, counts in (("source", fertility, matrix.sum(1)), ("target", 1, matrix.sum(0))):
             if counts.max(initial=0) > most:
                 raise ValueError(
-                    f"{owner}: {side} {counts.argmax()} of pair {i} of {name} has {counts.max()} links, "
+                    f"{side} {counts.argmax()} of pair {i} of {name} has {counts.max()} links, "
                     f"expected at most {most}; drop the others{_advice(side, counts.max())}."
                 )
     return truth
@@ -86,15 +84,15 @@ def _advice(side: str, links: int) -> str:
     return f" or set fertility={links}" if side == "source" else ""
 
 
-def encode_masks(y: object, links: Links, *, owner: str, name: str) -> BoolArray:
+def encode_masks(y: object, links: Links, *, name: str) -> BoolArray:
     """Return which links are named in ``y``; a word may have any number of links."""
     matchings = list(y) if isinstance(y, Iterable) and not isinstance(y, str | dict) else None
     if matchings is None or len(matchings) != len(links.sources):
         got = described(y) if matchings is None else f"{len(matchings)} items"
-        raise ValueError(f"{owner}: {name} must be a list of {len(links.sources)} matchings, got {got}.")
+        raise ValueError(f"{name} must be a list of {len(links.sources)} matchings, got {got}.")
     sizes = zip(links.sources.tolist(), links.targets.tolist(), strict=True)
     masks = [
-        _mask(matching, size, f"{owner}: matching {i} of {name}")
+        _mask(matching, size, f"matching {i} of {name}")
         for i, (matching, size) in enumerate(zip(matchings, sizes, strict=True))
     ]
     return np.concatenate([mask.ravel() for mask in masks])
@@ -158,61 +156,61 @@ def _partners(entries: list[int], size: tuple[int, int], where: str) -> BoolArra
     return mask
 
 
-def _as_list(X: object, owner: str) -> list[object]:
+def _as_list(X: object) -> list[object]:
     if not isinstance(X, Iterable) or isinstance(X, str | dict) or getattr(X, "ndim", 4) not in (1, 4):
         advice = "; if it is one pair pass [X]" if getattr(X, "ndim", 0) == 3 else ""
         raise TypeError(
-            f"{owner}: X must be a list of arrays of shape (n_sources, n_targets, n_features), "
+            "X must be a list of arrays of shape (n_sources, n_targets, n_features), "
             f"got {described(X)}{advice}."
         )
     pairs = list(X)
     if not pairs:
-        raise ValueError(f"{owner}: X has no pair, expected at least one; got {described(X)}.")
+        raise ValueError(f"X has no pair, expected at least one; got {described(X)}.")
     return pairs
 
 
-def _block(item: object, i: int, owner: str) -> FloatArray:
+def _block(item: object, i: int) -> FloatArray:
     try:
         block = np.asarray(item)
     except ValueError:  # lists of unequal lengths
         block = np.empty(0, dtype=object)
     if block.ndim != 3 or not is_numeric(block.dtype):
         raise ValueError(
-            f"{owner}: pair {i} of X is {described(item)}, expected numbers of shape (n_sources, n_targets, "
+            f"pair {i} of X is {described(item)}, expected numbers of shape (n_sources, n_targets, "
             "n_features); give every link the same number of features."
         )
     if block.shape[2] == 0:
-        raise ValueError(f"{owner}: links of pair {i} of X have 0 features, expected at least 1.")
+        raise ValueError(f"links of pair {i} of X have 0 features, expected at least 1.")
     block = block.astype(np.float64, copy=False)
     bad = first_not_finite(block)
     if bad is not None:
         j, k, f = (int(index) for index in np.unravel_index(bad, block.shape))
         raise ValueError(
-            f"{owner}: feature {f} of link ({j}, {k}) of pair {i} of X is {block[j, k, f]}, expected a "
+            f"feature {f} of link ({j}, {k}) of pair {i} of X is {block[j, k, f]}, expected a "
             "finite number; remove or impute it."
         )
     return block
 
 
-def checked_links(links: Links, owner: str) -> Links:
+def checked_links(links: Links) -> Links:
     """Return the links in copied arrays; raise unless each pair has one link per pair of words."""
-    n_features = checked_count(links.n_features, owner, "n_features")
+    n_features = checked_count(links.n_features, "n_features")
     features = np.asarray(links.features)
     if features.ndim != 1 or len(features) % n_features:
         raise ValueError(
-            f"{owner}: features must be a vector of {n_features} numbers per link, got {described(features)}."
+            f"features must be a vector of {n_features} numbers per link, got {described(features)}."
         )
-    offsets = checked_offsets(links.offsets, len(features) // n_features, owner)
+    offsets = checked_offsets(links.offsets, len(features) // n_features)
     n, stop = len(offsets) - 1, int(offsets[-1]) + 1
     sources, targets = (
-        checked_numbers(side, n, stop, owner, name=name, begin=1)
+        checked_numbers(side, n, stop, name=name, begin=1)
         for side, name in ((links.sources, "sources"), (links.targets, "targets"))
     )
     wrong = np.diff(offsets) % sources + abs(np.diff(offsets) // sources - targets) > 0
     if wrong.any():
         i = int(wrong.argmax())
         raise ValueError(
-            f"{owner}: pair {i} must have a link for each of {sources[i]} sources and {targets[i]} targets, "
+            f"pair {i} must have a link for each of {sources[i]} sources and {targets[i]} targets, "
             f"got {offsets[i + 1] - offsets[i]}."
         )
     return Links(kernel_copy(features, np.float64), offsets, sources, targets, n_features)

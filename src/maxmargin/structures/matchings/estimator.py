@@ -96,24 +96,22 @@ class LinkedPairs(Structure["MatchingSVC", _Data, list[_Found], list[FloatArray]
         X, y, possible = parts
         if call.first:
             model._has_constant = bool(model.fit_intercept)
-            links = encode_links(X, owner=model._owner, constant=model._has_constant)
+            links = encode_links(X, constant=model._has_constant)
             # No true link takes a place beyond the number of targets. Two places tell lists of links apart.
             model._fertility = min(int(model.fertility), max(2, int(links.targets.max())))
             model.n_features_in_ = links.n_features - model._has_constant
         else:
             links = _known_links(model, X)
-        truth = encode_matchings(y, links, owner=model._owner, fertility=int(model.fertility))
+        truth = encode_matchings(y, links, fertility=int(model.fertility))
         if not call.first:
             _check_places(model, truth, links)
         free: _Masks = np.zeros(links.offsets[-1], dtype=np.bool_)
         if possible is not None:
-            free = encode_masks(possible, links, owner=model._owner, name="possible")
+            free = encode_masks(possible, links, name="possible")
         # The hinge of a pair without links is zero at any weights.
         some = links.without_empty()
         if not len(some.sources):
-            raise ValueError(
-                f"{model._owner}: no pair of X has a source and a target, expected at least one."
-            )
+            raise ValueError("no pair of X has a source and a target, expected at least one.")
         return Examples((some, truth, free), present_weights(weights, np.diff(links.offsets)))
 
     def problem(self, model: "MatchingSVC", examples: Examples[_Data]) -> Problem:
@@ -184,8 +182,8 @@ class LinkedPairs(Structure["MatchingSVC", _Data, list[_Found], list[FloatArray]
 
 def _known_links(model: "MatchingSVC", X: object) -> Links:
     """Return the links encoded, if they have as many features as those of `fit`."""
-    links = encode_links(X, owner=model._owner, constant=model._has_constant)
-    check_width(model._owner, "links", links.n_features - model._has_constant, model.n_features_in_)
+    links = encode_links(X, constant=model._has_constant)
+    check_width("links", links.n_features - model._has_constant, model.n_features_in_)
     return links
 
 
@@ -196,7 +194,7 @@ def _check_places(model: "MatchingSVC", truth: _Masks, links: Links) -> None:
         most = int(part.reshape(shape).sum(axis=1).max(initial=0))
         if most > model._fertility:
             raise ValueError(
-                f"{model._owner}: a source of pair {i} of y has {most} links, but the pairs of the first "
+                f"a source of pair {i} of y has {most} links, but the pairs of the first "
                 f"partial_fit allow {model._fertility}; give the largest pairs to it."
             )
 
@@ -204,8 +202,8 @@ def _check_places(model: "MatchingSVC", truth: _Masks, links: Links) -> None:
 def _score(model: "MatchingSVC", X: object, predicted: list[_Found], y: object) -> float:
     """Return the F1 score of predicted links."""
     links = _known_links(model, X)
-    truth = encode_masks(y, links, owner=model._owner, name="y")
-    found = encode_masks(predicted, links, owner=model._owner, name="y")
+    truth = encode_masks(y, links, name="y")
+    found = encode_masks(predicted, links, name="y")
     return f1(int((truth & found).sum()), int(truth.sum() + found.sum()))
 
 

@@ -43,7 +43,7 @@ from maxmargin.structures.matchings.inference import (
     sum_features,
 )
 from maxmargin.structures.oracle import decode, oracle_workspace
-from maxmargin.structures.problem import Problem, fitting, indexed_by_example, spans
+from maxmargin.structures.problem import Problem, builder, fitting, indexed_by_example, spans
 from maxmargin.structures.questions import (
     ANSWERS,
     Answers,
@@ -322,6 +322,7 @@ class Matching:
     """Builders of matching problems."""
 
     @staticmethod
+    @builder("Matching")
     def from_links(
         X: object,
         y: object,
@@ -330,7 +331,6 @@ class Matching:
         wrong: float = 1.0,
         missed: float = 3.0,
         fertility: int = 1,
-        owner: str = "Matching",
     ) -> MatchingProblem:
         """Build a problem from features of links and true matchings.
 
@@ -348,18 +348,15 @@ class Matching:
             The cost of a wrong link, and of a true link that is missed.
         fertility : int
             Largest number of links of a source. A target has at most one.
-        owner : str
-            The name that errors begin with.
         """
-        checked_count(fertility, owner, "fertility")
-        links = encode_links(X, owner=owner)
-        truth = encode_matchings(y, links, owner=owner, fertility=fertility)
-        ignored = None if possible is None else encode_masks(possible, links, owner=owner, name="possible")
-        return Matching.from_encoded(
-            links, truth, ignored, wrong=wrong, missed=missed, fertility=fertility, owner=owner
-        )
+        checked_count(fertility, "fertility")
+        links = encode_links(X)
+        truth = encode_matchings(y, links, fertility=fertility)
+        ignored = None if possible is None else encode_masks(possible, links, name="possible")
+        return Matching.from_encoded(links, truth, ignored, wrong=wrong, missed=missed, fertility=fertility)
 
     @staticmethod
+    @builder("Matching")
     def from_encoded(
         links: Links,
         truth: ArrayLike,
@@ -368,37 +365,37 @@ class Matching:
         wrong: float = 1.0,
         missed: float = 3.0,
         fertility: int = 1,
-        owner: str = "Matching",
     ) -> MatchingProblem:
         """Build a problem from links; ``truth``, an array of bools, marks a matching."""
-        _check_costs(wrong, missed, owner)
-        phi, links = _links_map(links, fertility, owner)
+        _check_costs(wrong, missed)
+        phi, links = _links_map(links, fertility)
         n_links = len(links.features) // links.n_features
-        true = checked_flags(truth, n_links, owner, "truth")
+        true = checked_flags(truth, n_links, "truth")
         costs = np.full(n_links, float(wrong))
         if possible is not None:
-            costs[checked_flags(possible, n_links, owner, "possible")] = 0.0
+            costs[checked_flags(possible, n_links, "possible")] = 0.0
         n_true = kernel_array(np.add.reduceat(true, phi.links[:, 0], dtype=np.int64), np.int64)
         costs = kernel_array(np.where(true, -missed, costs), np.float64)
-        partners = _partners(phi, links, true, owner)
+        partners = _partners(phi, links, true)
         return Problem(phi, _oracle(phi, links, partners, costs, n_true, float(missed)))
 
     @staticmethod
-    def for_prediction(links: Links, fertility: int = 1, *, owner: str = "Matching") -> MatchingProblem:
+    @builder("Matching")
+    def for_prediction(links: Links, fertility: int = 1) -> MatchingProblem:
         """Build a problem that can be decoded but not trained on: it has no true links."""
-        phi, links = _links_map(links, fertility, owner)
+        phi, links = _links_map(links, fertility)
         none, n_true = np.zeros(0, dtype=np.int64), np.zeros(len(phi.links), dtype=np.int64)
         return Problem(phi, _oracle(phi, links, none, np.zeros(0), n_true, 0.0))
 
 
-def _links_map(links: Links, fertility: int, owner: str) -> tuple[MatchingMap, Links]:
+def _links_map(links: Links, fertility: int) -> tuple[MatchingMap, Links]:
     """Return the map of checked links, and the links; raise if its weights do not fit into memory."""
-    fertility = checked_count(fertility, owner, "fertility")
-    links = checked_links(links, owner)
+    fertility = checked_count(fertility, "fertility")
+    links = checked_links(links)
     of_pairs = spans(links.offsets)
     most_links = int((of_pairs[:, 1] - of_pairs[:, 0]).max())
     phi = MatchingMap(links.features, of_pairs, fertility, int(links.n_features), most_links)
-    return fitting(Problem(phi, phi), owner).map, links
+    return fitting(Problem(phi, phi)).map, links
 
 
 def _oracle(
@@ -426,14 +423,14 @@ def _places(phi: MatchingMap, links: Links) -> IntArray:
     return spans(np.append(0, np.cumsum(phi.fertility * links.sources)))
 
 
-def _check_costs(wrong: object, missed: object, owner: str) -> None:
+def _check_costs(wrong: object, missed: object) -> None:
     """Raise unless both costs are finite and not negative."""
     for name, value in (("wrong", wrong), ("missed", missed)):
         if not (isinstance(value, Real) and 0 <= float(value) < np.inf):
-            raise ValueError(f"{owner}: {name} must be a finite number >= 0, got {shown(value)}.")
+            raise ValueError(f"{name} must be a finite number >= 0, got {shown(value)}.")
 
 
-def _partners(phi: MatchingMap, links: Links, truth: BoolArray, owner: str) -> IntArray:
+def _partners(phi: MatchingMap, links: Links, truth: BoolArray) -> IntArray:
     """Return the target of each place; the links of a source take its first places."""
     places = _places(phi, links)
     partners = np.full(places[-1, 1], -1, dtype=np.int64)
@@ -443,7 +440,7 @@ def _partners(phi: MatchingMap, links: Links, truth: BoolArray, owner: str) -> I
         place = np.cumsum(matrix, axis=1)[source, target] - 1
         if len(place) and (place.max() >= phi.fertility or len(set(target.tolist())) < len(target)):
             raise ValueError(
-                f"{owner}: truth must link a source at most {phi.fertility} times and a target once, "
+                f"truth must link a source at most {phi.fertility} times and a target once, "
                 f"got more for pair {i}."
             )
         partners[places[i, 0] + source * phi.fertility + place] = target

@@ -37,7 +37,7 @@ class EncodedSegments(NamedTuple):
 
 
 def encode_segments(
-    y: object, offsets: Offsets, *, owner: str, classes: Labels | None = None, n_labels: int = 0
+    y: object, offsets: Offsets, *, classes: Labels | None = None, n_labels: int = 0
 ) -> EncodedSegments:
     """Number the segments of all sequences.
 
@@ -47,16 +47,14 @@ def encode_segments(
         The segments ``(start, stop, label)`` of each sequence, in any order, or its tags.
     offsets : ndarray of int64
         Offsets of the tokens of X.
-    owner : str
-        The name to use in error messages.
     classes, n_labels : ndarray and int, optional
         The known labels and their number; by default those of y.
     """
-    listed = list_segments(y, offsets, owner=owner)
+    listed = list_segments(y, offsets)
     if classes is None:
-        classes = _sorted_labels(listed, owner)
+        classes = _sorted_labels(listed)
     else:
-        _check_known(listed, classes.tolist(), owner)
+        _check_known(listed, classes.tolist())
     number = {label: k for k, label in enumerate(classes.tolist())}
     outside = 2 * len(classes) + 1
     codes = np.full(offsets[-1], outside, dtype=np.int64)
@@ -66,18 +64,16 @@ def encode_segments(
             codes[first + start] += 1
     found = EncodedSegments(codes, classes, len(classes) + bool((codes == outside).any()))
     if 0 < n_labels < found.n_labels:
-        raise ValueError(
-            f"{owner}: y has tokens outside of segments, but the first call had none; call fit with all."
-        )
+        raise ValueError("y has tokens outside of segments, but the first call had none; call fit with all.")
     return found._replace(n_labels=max(n_labels, found.n_labels))
 
 
-def _check_known(listed: list[list[Segment]], labels: list[Label], owner: str) -> None:
+def _check_known(listed: list[list[Segment]], labels: list[Label]) -> None:
     for i, segments in enumerate(listed):
         for segment in segments:
             if segment[2] not in labels:
                 raise ValueError(
-                    f"{owner}: sequence {i} of y has the segment {quoted(segment)}, expected a label of the "
+                    f"sequence {i} of y has the segment {quoted(segment)}, expected a label of the "
                     f"first call, one of {quoted(labels)}; call fit with all."
                 )
 
@@ -140,10 +136,10 @@ def _split(tag: object) -> tuple[str, str]:
     return prefix, label
 
 
-def list_segments(y: object, offsets: Offsets, *, owner: str) -> list[list[Segment]]:
+def list_segments(y: object, offsets: Offsets) -> list[list[Segment]]:
     """Return the segments of each sequence in order, given as segments or as tags; raise if they overlap."""
     lengths = np.diff(offsets).tolist()
-    sequences = _sequences(y, len(lengths), owner)
+    sequences = _sequences(y, len(lengths))
     first = next((item for items in sequences for item in items), None)
     read = _read_tags if isinstance(first, str) else _read_segments
     listed = []
@@ -151,21 +147,21 @@ def list_segments(y: object, offsets: Offsets, *, owner: str) -> list[list[Segme
         try:
             listed.append(read(items, length))
         except ValueError as error:
-            raise ValueError(f"{owner}: sequence {i} of y {error}.") from None
+            raise ValueError(f"sequence {i} of y {error}.") from None
     return listed
 
 
-def _sequences(y: object, n: int, owner: str) -> list[list[object]]:
+def _sequences(y: object, n: int) -> list[list[object]]:
     """Return a list of segments or tags for each of n sequences."""
     is_list = isinstance(y, Iterable) and not isinstance(y, str | bytes | Mapping | Set)
     sequences = list(y) if isinstance(y, Iterable) and is_list else []
     if not is_list or len(sequences) != n:
         got = f"{len(sequences)} items" if is_list else described(y)
-        raise ValueError(f"{owner}: y must be a list of the segments or tags of {n} sequences, got {got}.")
+        raise ValueError(f"y must be a list of the segments or tags of {n} sequences, got {got}.")
     for i, items in enumerate(sequences):
         if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping | Set):
             raise TypeError(
-                f"{owner}: y[{i}] is {described(items)}, expected a list of segments (start, stop, label) or "
+                f"y[{i}] is {described(items)}, expected a list of segments (start, stop, label) or "
                 "of tags; if y is one sequence pass [y]."
             )
     return [list(items) for items in sequences]
@@ -204,17 +200,17 @@ def _segment(item: object, length: int) -> Segment:
     return start, stop, label
 
 
-def _sorted_labels(listed: list[list[Segment]], owner: str) -> Labels:
+def _sorted_labels(listed: list[list[Segment]]) -> Labels:
     labels = {label for segments in listed for _, _, label in segments}
     if not labels:
-        raise ValueError(f"{owner}: y has no segment, expected at least one.")
+        raise ValueError("y has no segment, expected at least one.")
     if len({isinstance(label, str) for label in labels}) > 1:
-        raise TypeError(f"{owner}: y has str and int labels; make all labels str or all int.")
+        raise TypeError("y has str and int labels; make all labels str or all int.")
     distinct = sorted(labels)  # type: ignore[type-var]  # all str or all int
     return np.array(distinct, str if isinstance(distinct[0], str) else np.int64)
 
 
-def encode_limits(max_length: object, found: EncodedSegments, offsets: Offsets, *, owner: str) -> IntArray:
+def encode_limits(max_length: object, found: EncodedSegments, offsets: Offsets) -> IntArray:
     """Return the largest number of tokens of segments with each label; one for tokens outside of segments.
 
     Parameters
@@ -228,7 +224,7 @@ def encode_limits(max_length: object, found: EncodedSegments, offsets: Offsets, 
     lengths, labels = np.diff(np.append(starts, len(found.codes))), found.codes[starts] >> 1
     limits = np.zeros(found.n_labels, dtype=np.int64)
     np.maximum.at(limits, labels, lengths)
-    for k, limit in _given_limits(max_length, found.classes.tolist(), owner):
+    for k, limit in _given_limits(max_length, found.classes.tolist()):
         limits[k] = limit
     too_long = np.flatnonzero(lengths > limits[labels])
     if len(too_long):
@@ -237,13 +233,13 @@ def encode_limits(max_length: object, found: EncodedSegments, offsets: Offsets, 
         begin = int(start - offsets[i])
         segment = (begin, begin + length, found.classes.tolist()[k])
         raise ValueError(
-            f"{owner}: segment {segment} of sequence {i} of y has {length} tokens, but max_length is "
+            f"segment {segment} of sequence {i} of y has {length} tokens, but max_length is "
             f"{limits[k]}; set max_length to at least {length}, or split the segment."
         )
     return limits
 
 
-def _given_limits(max_length: object, labels: list[Label], owner: str) -> list[tuple[int, int]]:
+def _given_limits(max_length: object, labels: list[Label]) -> list[tuple[int, int]]:
     """Return (label number, limit) for each label whose limit is given."""
     if max_length is None:
         return []
@@ -254,12 +250,11 @@ def _given_limits(max_length: object, labels: list[Label], owner: str) -> list[t
     for label, limit in given.items():
         if label not in labels:
             raise ValueError(
-                f"{owner}: max_length has the label {quoted(label)}, which is not in y; labels are "
-                f"{quoted(labels)}."
+                f"max_length has the label {quoted(label)}, which is not in y; labels are {quoted(labels)}."
             )
         if not isinstance(limit, Integral) or int(limit) < 1:
             raise ValueError(
-                f"{owner}: max_length must be None, an int >= 1 or a dict of labels and such ints, "
+                "max_length must be None, an int >= 1 or a dict of labels and such ints, "
                 f"got {quoted(max_length)}."
             )
         limits.append((labels.index(label), int(limit)))

@@ -131,9 +131,8 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
             EncodedSegments(codes, model.classes_, len(model.max_length_)),
             model.max_length_,
             loss=model.loss,
-            owner=model._owner,
         )
-        return rescaled(with_kernel(model, problem, tokens.rows), model.rescaling, model._owner)
+        return rescaled(with_kernel(model, problem, tokens.rows), model.rescaling)
 
     def states(self, examples: Examples[TokenData]) -> IntArray:
         return examples.data[1] >> 1
@@ -187,7 +186,7 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
         sequences.check_tokens(model)
         if len(model.max_length_) - len(model.classes_) not in (0, 1):
             raise ValueError("labels must have a largest length each")
-        check_choice(model.max_length_, model._owner)
+        check_choice(model.max_length_)
 
     def features(self, model: "SegmentSVC") -> list[WeightTable]:
         names, labels = sequences.feature_names(model), _label_names(model)
@@ -208,12 +207,12 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
     def lesson(self, model: "SegmentSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
         X, y = parts
         tokens, taught = sequences.tokens_lesson(model, X, weights)
-        found, given = encode_segments(y, tokens.offsets, owner=model._owner), model.max_length
+        found, given = encode_segments(y, tokens.offsets), model.max_length
         labels = found.classes.tolist()
         if isinstance(given, Mapping):
             given = {label: length for label, length in given.items() if label in labels}
-        encode_limits(given, found, tokens.offsets, owner=model._owner)  # raises if a segment is too long
-        longest = encode_limits(None, found, tokens.offsets, owner=model._owner).tolist()
+        encode_limits(given, found, tokens.offsets)  # raises if a segment is too long
+        longest = encode_limits(None, found, tokens.offsets).tolist()
         largest = dict(zip([*labels, _OUTSIDE], longest, strict=False))
         return taught._replace(labels=found.classes, largest=largest)
 
@@ -234,19 +233,19 @@ def _of_tokens(model: "SegmentSVC", tokens: Tokens) -> Problem:
 
 def _first_segments(model: "SegmentSVC", y: object, tokens: Tokens) -> EncodedSegments:
     """Return the true segments, which decide on labels and largest lengths."""
-    found = encode_segments(y, tokens.offsets, owner=model._owner)
-    model.max_length_ = encode_limits(model.max_length, found, tokens.offsets, owner=model._owner)
-    check_choice(model.max_length_, model._owner)
+    found = encode_segments(y, tokens.offsets)
+    model.max_length_ = encode_limits(model.max_length, found, tokens.offsets)
+    check_choice(model.max_length_)
     model.classes_ = found.classes
     return found
 
 
 def _more_segments(model: "SegmentSVC", y: object, tokens: Tokens) -> EncodedSegments:
     """Return the true segments, which must have known labels and no more than their largest lengths."""
-    known, limits, owner = model.classes_, model.max_length_, model._owner
-    found = encode_segments(y, tokens.offsets, owner=owner, classes=known, n_labels=len(limits))
+    known, limits = model.classes_, model.max_length_
+    found = encode_segments(y, tokens.offsets, classes=known, n_labels=len(limits))
     lengths = dict(zip(known.tolist(), limits.tolist(), strict=False))
-    encode_limits(lengths, found, tokens.offsets, owner=owner)
+    encode_limits(lengths, found, tokens.offsets)
     return found
 
 
@@ -255,19 +254,19 @@ def _true_states(model: "SegmentSVC", offsets: Offsets, y: object) -> IntArray:
     numbers = {label: k for k, label in enumerate(model.classes_.tolist())}
     has_outside = len(model.max_length_) > len(model.classes_)
     states = np.full(offsets[-1], len(model.classes_) if has_outside else -1)
-    true = list_segments(y, offsets, owner=model._owner)
+    true = list_segments(y, offsets)
     for first, segments in zip(offsets[:-1].tolist(), true, strict=True):
         for start, stop, label in segments:
-            check_kind(label, model.classes_, model._owner)
+            check_kind(label, model.classes_)
             states[first + start : first + stop] = numbers.get(label, -1)
     return states
 
 
 def _score(model: "SegmentSVC", predicted: _Segmentations, offsets: Offsets, y: object) -> float:
     """Return the F1 score of predicted segments."""
-    true = list_segments(y, offsets, owner=model._owner)
+    true = list_segments(y, offsets)
     for _, _, label in itertools.chain.from_iterable(true):
-        check_kind(label, model.classes_, model._owner)
+        check_kind(label, model.classes_)
     right = sum(len(set(a) & set(b)) for a, b in zip(true, predicted, strict=True))
     return f1(right, sum(map(len, true)) + sum(map(len, predicted)))
 
@@ -481,7 +480,7 @@ class SegmentSVC(MaxMarginEstimator[TokenData, _Segmentations, list[FloatArray]]
             ``(segments, margins)`` of each sequence: the segments of each segmentation, the best first, and
             by how much the score of each is below that of the first.
         """
-        checked = check_k(k, self._owner)
+        checked = check_k(k)
         tokens, problem = self._structure.read(self, X)
         found = []
         for codes, margins in sequences.k_best(self, problem, tokens.offsets, checked):

@@ -24,7 +24,7 @@ from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.runtime.arrays import Features, FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.wording import shown
 from maxmargin.structures import feature_map
-from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded, spans
+from maxmargin.structures.problem import Problem, builder, fitting, indexed_by_example, padded, spans
 from maxmargin.structures.products import (
     TokenMapWork,
     head_norm2,
@@ -184,13 +184,9 @@ class Segments:
     """Builders of segmentation problems."""
 
     @staticmethod
+    @builder("Segments")
     def from_sequences(
-        X: object,
-        y: object,
-        *,
-        loss: str = "normalized_hamming",
-        max_length: object = None,
-        owner: str = "Segments",
+        X: object, y: object, *, loss: str = "normalized_hamming", max_length: object = None
     ) -> SegmentsProblem:
         """Build a problem from sequences of features and their segments.
 
@@ -210,15 +206,14 @@ class Segments:
         max_length : int or dict {label: int}, optional
             Largest number of tokens of a segment, for all labels or for each; by default that of the longest
             segment of the label in y.
-        owner : str
-            The name that errors begin with.
         """
-        tokens = SequenceEncoder(owner=owner).fit_transform(X)
-        found = encode_segments(y, tokens.offsets, owner=owner)
-        limits = encode_limits(max_length, found, tokens.offsets, owner=owner)
-        return Segments.from_encoded(tokens.rows, tokens.offsets, found, limits, loss=loss, owner=owner)
+        tokens = SequenceEncoder().fit_transform(X)
+        found = encode_segments(y, tokens.offsets)
+        limits = encode_limits(max_length, found, tokens.offsets)
+        return Segments.from_encoded(tokens.rows, tokens.offsets, found, limits, loss=loss)
 
     @staticmethod
+    @builder("Segments")
     def from_encoded(
         features: Features,
         offsets: IntArray,
@@ -226,16 +221,13 @@ class Segments:
         limits: IntArray,
         *,
         loss: str = "normalized_hamming",
-        owner: str = "Segments",
     ) -> SegmentsProblem:
         """Build a problem from the tokens' features, true segments and largest lengths of labels."""
         if loss not in LOSSES:
-            raise ValueError(
-                f"{owner}: loss must be one of {', '.join(map(repr, LOSSES))}, got {shown(loss)}."
-            )
-        phi = with_tables(_segments_map(features, offsets, limits, owner))
-        check_choice(limits, owner)
-        codes = _checked_codes(found.codes, phi, limits, owner)
+            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {shown(loss)}.")
+        phi = with_tables(_segments_map(features, offsets, limits))
+        check_choice(limits)
+        codes = _checked_codes(found.codes, phi, limits)
         lengths, segment_cost = phi.tokens[:, 1] - phi.tokens[:, 0], np.zeros(phi.width)
         if loss == "segments":
             segment_cost[: len(found.classes)] = 1.0
@@ -244,22 +236,21 @@ class Segments:
         return _problem(phi, limits, codes, _true_sizes(codes), token_cost, segment_cost)
 
     @staticmethod
-    def for_prediction(
-        features: Features, offsets: IntArray, limits: IntArray, *, owner: str = "Segments"
-    ) -> SegmentsProblem:
+    @builder("Segments")
+    def for_prediction(features: Features, offsets: IntArray, limits: IntArray) -> SegmentsProblem:
         """Build a problem that can be decoded but not trained on: it has no truth."""
-        phi = _segments_map(features, offsets, limits, owner)
+        phi = _segments_map(features, offsets, limits)
         nothing, free = np.zeros(0, dtype=np.int64), np.zeros(len(phi.tokens))
         return _problem(phi, limits, nothing, nothing, free, np.zeros(phi.width))
 
 
-def _segments_map(features: Features, offsets: IntArray, limits: IntArray, owner: str) -> SegmentsMap:
+def _segments_map(features: Features, offsets: IntArray, limits: IntArray) -> SegmentsMap:
     """Return the map of checked features; raise if its weights do not fit into memory."""
-    rows, limits = as_rows(features, owner), _checked_limits(limits, owner)
-    tokens = spans(checked_offsets(offsets, n_rows(rows), owner))
+    rows, limits = as_rows(features), _checked_limits(limits)
+    tokens = spans(checked_offsets(offsets, n_rows(rows)))
     sizes = len(limits), int(limits.max()), padded(len(limits)), int((tokens[:, 1] - tokens[:, 0]).max())
     phi = SegmentsMap(rows, tokens, *no_products(rows, tokens), *sizes)
-    return fitting(Problem(phi, phi), owner).map
+    return fitting(Problem(phi, phi)).map
 
 
 def _problem(
@@ -277,35 +268,35 @@ def _problem(
     return Problem(phi, SegmentsOracle(phi.tokens, truth, sizes, token_cost, segment_cost, barriers, *own))
 
 
-def check_choice(limits: IntArray, owner: str) -> None:
+def check_choice(limits: IntArray) -> None:
     """Raise unless there is something to learn; one label is enough if segments may differ."""
     if len(limits) == 1 and limits[0] == 1:
         raise ValueError(
-            f"{owner}: y has one label and segments of one token only, so there is nothing to learn; "
+            "y has one label and segments of one token only, so there is nothing to learn; "
             "add longer segments, other labels, or tokens outside of segments."
         )
 
 
-def _checked_limits(limits: IntArray, owner: str) -> IntArray:
+def _checked_limits(limits: IntArray) -> IntArray:
     """Return the largest length of each label; raise unless at least one label may have a segment."""
-    array = checked_numbers(limits, len(limits), 2**32, owner, name="limits")
+    array = checked_numbers(limits, len(limits), 2**32, name="limits")
     if not len(array) or not array.any():
         raise ValueError(
-            f"{owner}: limits must be lengths of the segments of each label, at least one > 0, got {limits}."
+            f"limits must be lengths of the segments of each label, at least one > 0, got {limits}."
         )
     return array
 
 
-def _checked_codes(codes: IntArray, phi: SegmentsMap, limits: IntArray, owner: str) -> IntArray:
+def _checked_codes(codes: IntArray, phi: SegmentsMap, limits: IntArray) -> IntArray:
     """Return the codes of all tokens; raise unless they are segments within the limits of their labels."""
-    codes = checked_numbers(codes, n_rows(phi.rows), 2 * phi.n_labels, owner, name="codes of segments")
+    codes = checked_numbers(codes, n_rows(phi.rows), 2 * phi.n_labels, name="codes of segments")
     begins = phi.tokens[:, 0]
     follows = codes & 1 == 0
     follows[1:] &= codes[:-1] >> 1 != codes[1:] >> 1
     follows[begins] = codes[begins] & 1 == 0
     if follows.any():
         raise ValueError(
-            f"{owner}: codes must be odd where a segment starts, got {codes[follows.argmax()]} at token "
+            f"codes must be odd where a segment starts, got {codes[follows.argmax()]} at token "
             f"{follows.argmax()}, which does not continue a segment of its label."
         )
     starts = np.flatnonzero(codes & 1)
@@ -313,7 +304,7 @@ def _checked_codes(codes: IntArray, phi: SegmentsMap, limits: IntArray, owner: s
     if (lengths > most).any():
         at = int((lengths > most).argmax())
         raise ValueError(
-            f"{owner}: the segment at token {starts[at]} must have at most {most[at]} tokens, the limit of "
+            f"the segment at token {starts[at]} must have at most {most[at]} tokens, the limit of "
             f"its label, got {lengths[at]}."
         )
     return codes

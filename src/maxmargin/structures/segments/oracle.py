@@ -273,10 +273,10 @@ def segments_part_rows(segments, i):
 
 
 @check_rescalable.register(SegmentsOracle)
-def segments_check_rescalable(segments: SegmentsOracle, owner: str) -> None:
+def segments_check_rescalable(segments: SegmentsOracle) -> None:
     if segments.segment_cost.any():
         raise ValueError(
-            f"{owner}: slack rescaling needs the loss 'normalized_hamming' or 'hamming', got 'segments'; "
+            "slack rescaling needs the loss 'normalized_hamming' or 'hamming', got 'segments'; "
             "use one of these, or rescale margins."
         )
 

@@ -15,7 +15,7 @@ Label = str | int | None
 _MOST, _SEQUENCES = 5, 1 << 14
 
 
-def encode_forbidden(forbidden: object, classes: ArrayLike, *, owner: str) -> BoolArray | None:
+def encode_forbidden(forbidden: object, classes: ArrayLike) -> BoolArray | None:
     """Return the matrix of forbidden transitions between labels, or None if all are allowed.
 
     Parameters
@@ -24,8 +24,6 @@ def encode_forbidden(forbidden: object, classes: ArrayLike, *, owner: str) -> Bo
         In a pair, None stands for the start of a sequence if it comes before, and for its end if it comes
         after. "bio" forbids labels ``I-x`` that do not follow ``B-x`` or ``I-x``.
     classes : array of labels
-    owner : str
-        The name to use in error messages.
 
     Returns
     -------
@@ -38,11 +36,10 @@ def encode_forbidden(forbidden: object, classes: ArrayLike, *, owner: str) -> Bo
     if isinstance(forbidden, str) and forbidden == "bio":
         pairs = _bio_pairs(labels)
     elif isinstance(forbidden, Iterable) and not isinstance(forbidden, str | dict):
-        pairs = [_checked_pair(pair, labels, owner) for pair in forbidden]
+        pairs = [_checked_pair(pair, labels) for pair in forbidden]
     else:
         raise ValueError(
-            f"{owner}: forbidden must be None, 'bio' or a list of pairs (before, after), got "
-            f"{described(forbidden)}."
+            f"forbidden must be None, 'bio' or a list of pairs (before, after), got {described(forbidden)}."
         )
     number = {label: k for k, label in enumerate(labels)} | {None: len(labels)}
     matrix = np.zeros((len(labels) + 1, len(labels) + 1), dtype=np.bool_)
@@ -61,19 +58,18 @@ def _bio_pairs(labels: list[Label]) -> list[tuple[Label, Label]]:
     ]
 
 
-def _checked_pair(pair: object, labels: list[Label], owner: str) -> tuple[Label, Label]:
+def _checked_pair(pair: object, labels: list[Label]) -> tuple[Label, Label]:
     """Return the pair; raise unless both its entries are labels or None."""
     entries = tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else ()
     if len(entries) != 2 or entries == (None, None):
         raise ValueError(
-            f"{owner}: forbidden has the item {quoted(pair)}, expected pairs of labels (before, after), with "
+            f"forbidden has the item {quoted(pair)}, expected pairs of labels (before, after), with "
             "None for the start or the end."
         )
     for label in entries:
         if label is not None and label not in labels:
             raise ValueError(
-                f"{owner}: forbidden has the label {quoted(label)}, which is not in y; labels are "
-                f"{quoted(labels)}."
+                f"forbidden has the label {quoted(label)}, which is not in y; labels are {quoted(labels)}."
             )
     return entries[0], entries[1]
 
@@ -84,7 +80,6 @@ def check_allowed(
     forbidden: BoolArray,
     classes: ArrayLike,
     *,
-    owner: str,
     advice: str = "correct y or remove the pairs from forbidden",
 ) -> None:
     """Raise if the numbered labels of sequences contain forbidden transitions; the error reports all."""
@@ -99,7 +94,7 @@ def check_allowed(
         pairs += found
     if n_wrong:
         raise ValueError(
-            f"{owner}: y has forbidden pairs in {n_wrong} of {len(offsets) - 1} sequences, first at {first}: "
+            f"y has forbidden pairs in {n_wrong} of {len(offsets) - 1} sequences, first at {first}: "
             f"{_listed(pairs, classes)}; {advice}."
         )
 
@@ -131,24 +126,24 @@ def _times(n: int) -> str:
     return "once" if n == 1 else f"{n} times"
 
 
-def check_lengths(offsets: Offsets, forbidden: BoolArray, *, owner: str) -> None:
+def check_lengths(offsets: Offsets, forbidden: BoolArray) -> None:
     """Raise if a sequence of one of these lengths has no allowed labelling."""
     lengths = set(np.diff(offsets).tolist())
     ends: BoolArray = ~forbidden[-1, :-1]
     for length in range(1, max(lengths, default=0) + 1):
         if length in lengths and not (ends & ~forbidden[:-1, -1]).any():
             raise ValueError(
-                f"{owner}: all labellings of {length} tokens are forbidden; remove some pairs from forbidden."
+                f"all labellings of {length} tokens are forbidden; remove some pairs from forbidden."
             )
         ends = np.any(ends[:, None] & ~forbidden[:-1, :-1], axis=0)
 
 
-def checked_forbidden(forbidden: ArrayLike, n_labels: int, owner: str) -> BoolArray:
+def checked_forbidden(forbidden: ArrayLike, n_labels: int) -> BoolArray:
     """Return which labels may not follow which; the last row is the start, the last column the end."""
     array, shape = np.asarray(forbidden), (n_labels + 1, n_labels + 1)
     if array.shape != shape or array.dtype != np.bool_:
         raise ValueError(
-            f"{owner}: forbidden must be bools of shape {shape}, got {described(forbidden)} of dtype "
+            f"forbidden must be bools of shape {shape}, got {described(forbidden)} of dtype "
             f"{array.dtype}; make it with encode_forbidden."
         )
     return array

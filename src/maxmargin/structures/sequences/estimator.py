@@ -121,20 +121,18 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
         if isinstance(y, CorpusLabels) and y.offsets is tokens.offsets:
             labels, classes = y.codes, y.classes
         else:
-            labels, classes = encode_labels(y, tokens.offsets, classes=known, owner=model._owner)
+            labels, classes = encode_labels(y, tokens.offsets, classes=known)
         if call.first:
             self.learn_labels(model, classes, holds_arrays(y))
         forbidden = _forbidden_in_training(model)
         if forbidden is not None:
-            check_allowed(
-                labels, tokens.offsets, forbidden, model.classes_, owner=model._owner, advice=_ODD_LABELS
-            )
+            check_allowed(labels, tokens.offsets, forbidden, model.classes_, advice=_ODD_LABELS)
         return sequences.trained(tokens, labels, weights)
 
     def learn_labels(self, model: "ChainSVC", classes: Labels, gives_arrays: bool) -> None:
         """Set the attributes that follow from the labels."""
         model.classes_, model._order, model._gives_arrays = classes, int(model.order), gives_arrays
-        model._forbidden = encode_forbidden(model.forbidden, classes, owner=model._owner)
+        model._forbidden = encode_forbidden(model.forbidden, classes)
 
     def problem(self, model: "ChainSVC", examples: Examples[TokenData]) -> Problem:
         tokens, labels = examples.data
@@ -146,34 +144,33 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
             loss=model.loss,
             forbidden=_forbidden_in_training(model),
             class_costs=_token_costs(model, examples),
-            owner=model._owner,
         )
-        return rescaled(with_kernel(model, problem, tokens.rows), model.rescaling, model._owner)
+        return rescaled(with_kernel(model, problem, tokens.rows), model.rescaling)
 
     def read(self, model: "ChainSVC", X: object) -> tuple[Tokens, Problem | None]:
         """Return tokens, and the problem of predicting their labels; None if there are none."""
         tokens = sequences.read(model, X)
         if model._forbidden is not None:
-            check_lengths(tokens.offsets, model._forbidden, owner=model._owner)
+            check_lengths(tokens.offsets, model._forbidden)
         return tokens, _of_tokens(model, sequences.present(tokens)) if tokens.offsets[-1] else None
 
     def ask(self, model: "ChainSVC", X: object) -> Question[_Labellings, list[FloatArray]]:
         tokens, problem = self.read(model, X)
-        offsets, known, owner = tokens.offsets, model.classes_, model._owner
+        offsets, known = tokens.offsets, model.classes_
 
         def arrays(codes: IntArray) -> list[Labels]:
             labels = known[codes]
             return [labels[a:b] for a, b in itertools.pairwise(offsets.tolist())]
 
         def score(codes: IntArray, y: object) -> float:
-            return share_right(arrays(codes), *encode_labels(y, offsets, owner=owner), known, owner)
+            return share_right(arrays(codes), *encode_labels(y, offsets), known)
 
         return Question(
             problem,
             lambda codes: arrays(codes) if model._gives_arrays else [a.tolist() for a in arrays(codes)],
             score,
             margins=lambda codes, margins: split_at(margins, offsets),
-            states=lambda y: known_states(*encode_labels(y, offsets, owner=owner), known, owner),
+            states=lambda y: known_states(*encode_labels(y, offsets), known),
             marginals=lists_of_marginals(np.diff(offsets), len(known)),
         )
 
@@ -211,7 +208,7 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
     def lesson(self, model: "ChainSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
         X, y = parts
         tokens, found = sequences.tokens_lesson(model, X, weights)
-        labels = encode_labels(y, tokens.offsets, owner=model._owner)[1]
+        labels = encode_labels(y, tokens.offsets)[1]
         attributes = {**found.attributes, "gives_arrays": holds_arrays(y)}
         return found._replace(labels=labels, attributes=attributes)
 
@@ -237,10 +234,10 @@ def _token_costs(model: "ChainSVC", examples: Examples[TokenData]) -> FloatArray
     """Return the factor of the loss of a wrong token for each true label."""
     if model.class_weight is None:
         return None
-    check_margins_rescaled(model.class_weight, model.rescaling, model._owner)
+    check_margins_rescaled(model.class_weight, model.rescaling)
     (tokens, labels), weights, _ = examples
     by_token = None if weights is None else np.repeat(weights, np.diff(tokens.offsets))
-    return label_weights(model.class_weight, model.classes_, labels, by_token, model._owner)
+    return label_weights(model.class_weight, model.classes_, labels, by_token)
 
 
 def _pairs(model: "ChainSVC") -> list[WeightTable]:
@@ -442,7 +439,7 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
         weights = sequences.weights_of(self)
         if self._order == 1:
             raise AttributeError(
-                f"{self._owner}: trigrams_ needs a model of order 2, got order 1; fit with order=2."
+                f"{type(self).__name__}: trigrams_ needs a model of order 2, got order 1; fit with order=2."
             )
         found: FloatArray = weights.trigrams  # type: ignore[attr-defined]
         return found
@@ -480,7 +477,7 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
             ``(labels, margins)`` of each sequence: an array with one row per labelling, the best first, and
             by how much the score of each is below that of the first.
         """
-        checked = check_k(k, self._owner)
+        checked = check_k(k)
         tokens, problem = self._structure.read(self, X)
         found = sequences.k_best(self, problem, tokens.offsets, checked)
         return [KBest(self.classes_[codes], margins) for codes, margins in found]  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ from maxmargin.encoding.labels import cost_matrix, encode_labels, pad_columns
 from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.runtime.arrays import Features, FloatArray, IntArray
 from maxmargin.structures import feature_map
-from maxmargin.structures.problem import Problem, fitting, indexed_by_example, padded, spans
+from maxmargin.structures.problem import Problem, builder, fitting, indexed_by_example, padded, spans
 from maxmargin.structures.products import (
     TokenMapWork,
     head_norm2,
@@ -291,13 +291,9 @@ class Chain:
     """Builders of sequence-labelling problems."""
 
     @staticmethod
+    @builder("Chain")
     def from_sequences(
-        X: object,
-        y: object,
-        *,
-        loss: object = "normalized_hamming",
-        forbidden: object = None,
-        owner: str = "Chain",
+        X: object, y: object, *, loss: object = "normalized_hamming", forbidden: object = None
     ) -> ChainProblem:
         """Build a problem from sequences of features and of labels.
 
@@ -315,19 +311,18 @@ class Chain:
         forbidden : list of pairs (before, after) of labels, or "bio", optional
             Transitions that no output may have; None means the start or the end. "bio" forbids ``I-x`` that
             does not continue ``B-x`` or ``I-x``.
-        owner : str
-            The name that errors begin with.
         """
-        tokens = SequenceEncoder(owner=owner).fit_transform(X)
-        labels, classes = encode_labels(y, tokens.offsets, owner=owner)
-        matrix = encode_forbidden(forbidden, classes, owner=owner)
+        tokens = SequenceEncoder().fit_transform(X)
+        labels, classes = encode_labels(y, tokens.offsets)
+        matrix = encode_forbidden(forbidden, classes)
         if matrix is not None:
-            check_allowed(labels, tokens.offsets, matrix, classes, owner=owner)
+            check_allowed(labels, tokens.offsets, matrix, classes)
         return Chain.from_encoded(
-            tokens.rows, tokens.offsets, labels, len(classes), loss=loss, forbidden=matrix, owner=owner
+            tokens.rows, tokens.offsets, labels, len(classes), loss=loss, forbidden=matrix
         )
 
     @staticmethod
+    @builder("Chain")
     def from_encoded(
         features: Features,
         offsets: IntArray,
@@ -337,72 +332,61 @@ class Chain:
         loss: object = "normalized_hamming",
         forbidden: ArrayLike | None = None,
         class_costs: FloatArray | None = None,
-        owner: str = "Chain",
     ) -> ChainProblem:
         """Build a problem from the tokens' features and labels 0, ..., n_labels - 1.
 
         ``forbidden`` is a matrix from `encode_forbidden`, or None. If label k is true, a wrong token costs
         ``class_costs[k]`` times as much.
         """
-        phi = with_tables(_chain_map(features, offsets, n_labels, owner))
-        cost = cost_matrix(loss, LOSSES, n_labels, owner)
+        phi = with_tables(_chain_map(features, offsets, n_labels))
+        cost = cost_matrix(loss, LOSSES, n_labels)
         cost = cost if class_costs is None else cost * class_costs[:, None]
-        labels = checked_numbers(labels, n_rows(phi.rows), n_labels, owner)
+        labels = checked_numbers(labels, n_rows(phi.rows), n_labels)
         unscaled, lengths = isinstance(loss, str) and loss == "hamming", phi.tokens[:, 1] - phi.tokens[:, 0]
         scale = np.ones(len(lengths)) if unscaled else 1.0 / lengths
-        return Problem(phi, _chain_oracle(phi, forbidden, labels, pad_columns(cost, phi.width), scale, owner))
+        return Problem(phi, _chain_oracle(phi, forbidden, labels, pad_columns(cost, phi.width), scale))
 
     @staticmethod
+    @builder("Chain")
     def for_prediction(
-        features: Features,
-        offsets: IntArray,
-        n_labels: int,
-        forbidden: ArrayLike | None = None,
-        *,
-        owner: str = "Chain",
+        features: Features, offsets: IntArray, n_labels: int, forbidden: ArrayLike | None = None
     ) -> ChainProblem:
         """Build a problem that can be decoded but not trained on: it has no labels."""
-        phi = _chain_map(features, offsets, n_labels, owner)
+        phi = _chain_map(features, offsets, n_labels)
         labels, cost = np.zeros(0, dtype=np.int64), np.zeros((0, phi.width))
-        return Problem(phi, _chain_oracle(phi, forbidden, labels, cost, np.zeros(len(phi.tokens)), owner))
+        return Problem(phi, _chain_oracle(phi, forbidden, labels, cost, np.zeros(len(phi.tokens))))
 
 
-def _chain_map(features: Features, offsets: IntArray, n_labels: int, owner: str) -> ChainMap:
+def _chain_map(features: Features, offsets: IntArray, n_labels: int) -> ChainMap:
     """Return the map of checked features; raise if its weights do not fit into memory."""
-    width, rows = padded(checked_count(n_labels, owner, "n_labels")), as_rows(features, owner)
-    tokens = spans(checked_offsets(offsets, n_rows(rows), owner))
+    width, rows = padded(checked_count(n_labels, "n_labels")), as_rows(features)
+    tokens = spans(checked_offsets(offsets, n_rows(rows)))
     longest = int((tokens[:, 1] - tokens[:, 0]).max())
     phi = ChainMap(rows, tokens, *no_products(rows, tokens), int(n_labels), width, longest)
-    return fitting(Problem(phi, phi), owner).map
+    return fitting(Problem(phi, phi)).map
 
 
 def _chain_oracle(
-    phi: ChainMap,
-    forbidden: ArrayLike | None,
-    labels: IntArray,
-    cost: FloatArray,
-    scale: FloatArray,
-    owner: str,
+    phi: ChainMap, forbidden: ArrayLike | None, labels: IntArray, cost: FloatArray, scale: FloatArray
 ) -> ChainOracle:
     """Return the oracle of the sequences of a map."""
-    matrix = None if forbidden is None else checked_forbidden(forbidden, phi.n_labels, owner)
+    matrix = None if forbidden is None else checked_forbidden(forbidden, phi.n_labels)
     transitions = as_transitions(matrix, phi.width)
     return ChainOracle(phi.tokens, labels, cost, scale, transitions, phi.n_labels, phi.width, phi.longest)
 
 
 SecondOrderProblem = Problem[SecondOrderMap, SecondOrderOracle]
 Arguments = ParamSpec("Arguments")
-_NAME = "SecondOrderChain"
 
 
 def _with_trigrams(build: Callable[Arguments, ChainProblem]) -> Callable[Arguments, SecondOrderProblem]:
     """Return a builder of chains that also have trigram weights, if these fit into memory."""
 
+    @builder("SecondOrderChain")
     @functools.wraps(build)
     def build_second_order(*args: Arguments.args, **kwargs: Arguments.kwargs) -> SecondOrderProblem:
-        owner = str(kwargs.setdefault("owner", _NAME))
         chain = build(*args, **kwargs)
-        return fitting(Problem(SecondOrderMap(chain.map), SecondOrderOracle(chain.oracle)), owner)
+        return fitting(Problem(SecondOrderMap(chain.map), SecondOrderOracle(chain.oracle)))
 
     return build_second_order
 

@@ -324,8 +324,8 @@ def chain_find_k_best(chain, i, theta, work, search, y, scores):
 
 
 @check_rescalable.register(ChainOracle)
-def chain_check_rescalable(chain: ChainOracle, owner: str) -> None:
-    check_counts(chain.cost, owner)
+def chain_check_rescalable(chain: ChainOracle) -> None:
+    check_counts(chain.cost)
 
 
 @slack_workspace.register(ChainOracle)
