@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from maxmargin import MulticlassSVC
+from maxmargin.estimators import estimator
 from maxmargin.solving.display import ProgressLine
 from support.estimators import KINDS
 
@@ -29,6 +30,7 @@ def interrupt_after(passes: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(ProgressLine, "__call__", press)
+    monkeypatch.setattr(estimator, "shown_progress", lambda name, verbose: ProgressLine(name))
     return seen
 
 
