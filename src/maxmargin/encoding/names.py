@@ -1,4 +1,12 @@
-"""Read sequences whose tokens are dicts or lists of strings as named features."""
+"""Named features of the tokens of sequences: reading them, and numbering their names.
+
+Tokens are dicts or lists of strings, and may have dicts and collections within dicts, which are named as
+python-crfsuite names them. ``{"next": {"word": "dog", "tags": ["N", "V"]}}`` has the features
+``next:word=dog``, ``next:tags:N`` and ``next:tags:V``. The feature of a text is ``name=text`` at any depth,
+as it is in flat dicts; this is how python-crfsuite documents it, and it stores ``name:text``.
+
+Names are numbered by a dict, and many names at once by the table that compiled code searches (`Vocabulary`).
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
@@ -30,222 +38,19 @@ from maxmargin.encoding.kinds import (
 from maxmargin.encoding.table import NameTable
 from maxmargin.runtime.wording import described, quoted
 
-# Tokens whose features are dicts and collections within dicts, named as python-crfsuite names them.
-#
-# ``{"next": {"word": "dog", "tags": ["N", "V"]}}`` has the features ``next:word=dog``, ``next:tags:N`` and
-# ``next:tags:V``. The feature of a text is ``name=text`` at any depth, as it is in flat dicts; this is how
-# python-crfsuite documents it, and it stores ``name:text``.
-
-# Between the name of a dict or a collection and the names in it.
-_WITHIN = ":"
-# Tuples, in which isinstance finds a type faster than in unions.
-_TEXTS, _NESTED = (str, bytes), (dict, list, tuple, set, frozenset, Mapping)
-# What most numbers are: sure not to be of an abstract class, which isinstance finds out slowly.
-_PLAIN = (bool, int, float)
-
-
-class _NotAName(Exception):
-    """Something else than a text as a name; the message says what it is and where."""
-
-
-def flattened(
-    tokens: Sequence[Collection[object]], place: Callable[[int], str], sign: str = "="
-) -> tuple[list[list[str]], list[object]]:
-    """Return the names of the features of each token, and the values of all features, in the same order.
-
-    Parameters
-    ----------
-    tokens : sequence of dicts and of collections of names
-        Names and texts may be bytes in UTF-8.
-    place : callable
-        Describes the place of a token, given its number, for error messages.
-    sign : str, default="="
-        What stands between a name and its text.
-
-    Returns
-    -------
-    bags : list of lists of str
-    values : list
-        Numbers as they are given, not checked; a text where the value is one.
-    """
-    bags: list[list[str]] = []
-    values: list[object] = []
-    for t, token in enumerate(tokens):
-        names: list[str] = []
-        try:
-            _add(token, "", sign, names, values)
-        except _NotAName as error:
-            raise TypeError(f"{place(t)} has the feature {error}") from None
-        except RecursionError:
-            raise ValueError(
-                f"{place(t)} has hundreds of dicts within dicts, or one within itself; flatten them."
-            ) from None
-        bags.append(names)
-    return bags, values
-
-
-def _add(
-    features: Collection[object], within: str, sign: str, names: list[str], values: list[object]
-) -> None:
-    """Append the names and values of a dict, or of a collection of names."""
-    if not isinstance(features, Mapping):
-        found = [_text(name, within) for name in features]
-        # The order of a set varies from process to process.
-        found = sorted(found) if isinstance(features, set | frozenset) else found
-        names.extend(within + name for name in found)
-        values.extend(found)
-        return
-    for key, value in features.items():
-        name = within + (key if type(key) is str else _text(key, within))
-        if isinstance(value, _TEXTS):
-            value = value if type(value) is str else _text(value, name + _WITHIN)
-            name += sign + value
-        elif type(value) not in _PLAIN and isinstance(value, _NESTED):
-            _add(value, name + _WITHIN, sign, names, values)
-            continue
-        names.append(name)
-        values.append(value)
-
-
-def _text(name: object, within: str) -> str:
-    """Return a name, or a text that is a value, as str."""
-    if isinstance(name, str):
-        return name
-    inside = f" in {quoted(within[:-1])}" if within else ""
-    if not isinstance(name, bytes):
-        raise _NotAName(
-            f"{described(name)}{inside}, expected a string; use a dict {{name: number}} for numeric features."
-        )
-    try:
-        return name.decode()
-    except UnicodeDecodeError:
-        raise _NotAName(f"{quoted(name)}{inside}, expected text in UTF-8; decode it.") from None
-
-
-# Numbers of names: a dict, and for many names at once the table that compiled code searches.
-
 Bags = Sequence[Iterable[str]]
 Codes = NDArray[np.int32]
 
 # Looking up fewer strings than this takes no longer in the dict, which needs no compiled code.
 FEW = 8_192
-
-
-class Vocabulary:
-    """Distinct names and their numbers.
-
-    Parameters
-    ----------
-    names : list of str
-        Name ``names[k]`` has number ``k``.
-    """
-
-    _pays_off = False
-
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
-        self._table: NameTable | None = None
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    @cached_property
-    def codes(self) -> dict[str, int]:
-        """The number of each name, made when it is first needed: it takes longer than reading the names."""
-        return dict(zip(self.names, range(len(self)), strict=True))
-
-    def __getstate__(self) -> dict[str, object]:
-        return {"names": self.names, "_table": None}
-
-    def expect(self, n_strings: int) -> None:
-        """Choose the table if it pays off for `n_strings` look-ups; the first one builds it."""
-        self._pays_off |= n_strings >= max(FEW, len(self))
-
-    def lookup(self, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
-        """Return the numbers of the strings of all bags, bag after bag; ``len(self)`` for unknown strings.
-
-        Parameters
-        ----------
-        bags : sequence of iterables of str
-        sizes : ndarray of int64
-            Number of strings in each bag.
-
-        Raises
-        ------
-        TypeError
-            If a bag holds something that is not a string.
-        """
-        n_strings = int(sizes.sum())
-        self.expect(n_strings)
-        if not self._pays_off or n_strings < FEW:
-            return self._lookup_in_dict(bags, n_strings)
-        if self._table is None:
-            self._table = NameTable.of(self.names)
-        return self._lookup_in_table(self._table, bags, sizes)
-
-    def _lookup_in_table(self, table: NameTable, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
-        if not sizes.all():
-            bags = [bag for bag, size in zip(bags, sizes.tolist(), strict=True) if size]
-            sizes = sizes[sizes > 0]
-        edges, codes = chunk_edges(sizes, CHUNK), np.empty(int(sizes.sum()), np.int32)
-        parts = np.split(codes, np.cumsum(np.add.reduceat(sizes, edges[:-1]))[:-1])
-        for start, stop, out in zip(edges, edges[1:], parts, strict=False):
-            chunk = bags[start:stop]
-            text = "\0".join(chain(map("\0".join, chunk), [""])).encode("utf-8", "surrogatepass")
-            if text.count(b"\0") == len(out):
-                table.look_up(np.frombuffer(text, np.uint8), out)
-            else:  # a string contains the separator
-                out[:] = self._lookup_in_dict(chunk, len(out))
-        return codes
-
-    def _lookup_in_dict(self, bags: Bags, n_strings: int) -> Codes:
-        if not all(issubclass(t, str) for t in set(map(type, chain.from_iterable(bags)))):
-            raise TypeError("a name is not a string")
-        found = map(self.codes.get, chain.from_iterable(bags), repeat(len(self)))
-        return np.fromiter(found, np.int32, n_strings)
-
-
-def learn(bags: Bags, n_strings: int) -> tuple[list[str], Codes]:
-    """Return the distinct names in order of first appearance, and the number of every string.
-
-    The strings of a set are taken in sorted order.
-
-    Parameters
-    ----------
-    bags : sequence of iterables of str
-    n_strings : int
-        Number of strings in all bags together.
-
-    Raises
-    ------
-    TypeError
-        If a bag holds something that is not a string.
-    """
-    # A dict that numbers each new name on first access: one pass that runs no Python code.
-    numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    strings = map(numbers.__getitem__, chain.from_iterable(_in_order(bags)))
-    codes = np.fromiter(strings, np.int32, n_strings)
-    if not all(issubclass(t, str) for t in set(map(type, numbers))):
-        raise TypeError("a name is not a string")
-    return _compacted(numbers), codes
-
-
-def _in_order(bags: Bags) -> Bags:
-    """Sort the strings of sets, whose order varies from process to process."""
-    if {set, frozenset}.isdisjoint(map(type, bags)):
-        return bags
-    return [sorted(bag) if isinstance(bag, set | frozenset) else bag for bag in bags]
-
-
-def _compacted(names: Iterable[str]) -> list[str]:
-    """Return copies that are adjacent in memory: faster to compare, and they keep no other string alive."""
-    names = list(names)
-    copies = "\0".join(names).split("\0")
-    return copies if len(copies) == len(names) else list(map(str, names))
-
-
 # Tokens of these types are read without a copy.
 PLAIN = {dict, list, tuple, set, frozenset}
+# Between the name of a dict or a collection and the names in it.
+_WITHIN = ":"
+# Tuples, in which isinstance finds a type faster than in unions.
+_TEXTS, _NESTED = (str, bytes), (dict, list, tuple, set, frozenset, Mapping)
+# What most numbers are: sure not to be of an abstract class, which isinstance finds out slowly.
+_NUMBERS = (bool, int, float)
 
 
 class NamedFeatures(NamedTuple):
@@ -435,3 +240,194 @@ def _wrong_value(features: NamedFeatures, k: int, value: object) -> str:
         f"feature {quoted(name)} of {features.place(token)} is {described(value)}, expected a "
         "finite number, a bool, a str, or a dict or list of features; remove or replace it."
     )
+
+
+class _NotAName(Exception):
+    """Something else than a text as a name; the message says what it is and where."""
+
+
+def flattened(
+    tokens: Sequence[Collection[object]], place: Callable[[int], str], sign: str = "="
+) -> tuple[list[list[str]], list[object]]:
+    """Return the names of the features of each token, and the values of all features, in the same order.
+
+    Parameters
+    ----------
+    tokens : sequence of dicts and of collections of names
+        Names and texts may be bytes in UTF-8.
+    place : callable
+        Describes the place of a token, given its number, for error messages.
+    sign : str, default="="
+        What stands between a name and its text.
+
+    Returns
+    -------
+    bags : list of lists of str
+    values : list
+        Numbers as they are given, not checked; a text where the value is one.
+    """
+    bags: list[list[str]] = []
+    values: list[object] = []
+    for t, token in enumerate(tokens):
+        names: list[str] = []
+        try:
+            _add(token, "", sign, names, values)
+        except _NotAName as error:
+            raise TypeError(f"{place(t)} has the feature {error}") from None
+        except RecursionError:
+            raise ValueError(
+                f"{place(t)} has hundreds of dicts within dicts, or one within itself; flatten them."
+            ) from None
+        bags.append(names)
+    return bags, values
+
+
+def _add(
+    features: Collection[object], within: str, sign: str, names: list[str], values: list[object]
+) -> None:
+    """Append the names and values of a dict, or of a collection of names."""
+    if not isinstance(features, Mapping):
+        found = [_text(name, within) for name in features]
+        # The order of a set varies from process to process.
+        found = sorted(found) if isinstance(features, set | frozenset) else found
+        names.extend(within + name for name in found)
+        values.extend(found)
+        return
+    for key, value in features.items():
+        name = within + (key if type(key) is str else _text(key, within))
+        if isinstance(value, _TEXTS):
+            value = value if type(value) is str else _text(value, name + _WITHIN)
+            name += sign + value
+        elif type(value) not in _NUMBERS and isinstance(value, _NESTED):
+            _add(value, name + _WITHIN, sign, names, values)
+            continue
+        names.append(name)
+        values.append(value)
+
+
+def _text(name: object, within: str) -> str:
+    """Return a name, or a text that is a value, as str."""
+    if isinstance(name, str):
+        return name
+    inside = f" in {quoted(within[:-1])}" if within else ""
+    if not isinstance(name, bytes):
+        raise _NotAName(
+            f"{described(name)}{inside}, expected a string; use a dict {{name: number}} for numeric features."
+        )
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        raise _NotAName(f"{quoted(name)}{inside}, expected text in UTF-8; decode it.") from None
+
+
+class Vocabulary:
+    """Distinct names and their numbers.
+
+    Parameters
+    ----------
+    names : list of str
+        Name ``names[k]`` has number ``k``.
+    """
+
+    _pays_off = False
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self._table: NameTable | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def codes(self) -> dict[str, int]:
+        """The number of each name, made when it is first needed: it takes longer than reading the names."""
+        return dict(zip(self.names, range(len(self)), strict=True))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"names": self.names, "_table": None}
+
+    def expect(self, n_strings: int) -> None:
+        """Choose the table if it pays off for `n_strings` look-ups; the first one builds it."""
+        self._pays_off |= n_strings >= max(FEW, len(self))
+
+    def lookup(self, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
+        """Return the numbers of the strings of all bags, bag after bag; ``len(self)`` for unknown strings.
+
+        Parameters
+        ----------
+        bags : sequence of iterables of str
+        sizes : ndarray of int64
+            Number of strings in each bag.
+
+        Raises
+        ------
+        TypeError
+            If a bag holds something that is not a string.
+        """
+        n_strings = int(sizes.sum())
+        self.expect(n_strings)
+        if not self._pays_off or n_strings < FEW:
+            return self._lookup_in_dict(bags, n_strings)
+        if self._table is None:
+            self._table = NameTable.of(self.names)
+        return self._lookup_in_table(self._table, bags, sizes)
+
+    def _lookup_in_table(self, table: NameTable, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
+        if not sizes.all():
+            bags = [bag for bag, size in zip(bags, sizes.tolist(), strict=True) if size]
+            sizes = sizes[sizes > 0]
+        edges, codes = chunk_edges(sizes, CHUNK), np.empty(int(sizes.sum()), np.int32)
+        parts = np.split(codes, np.cumsum(np.add.reduceat(sizes, edges[:-1]))[:-1])
+        for start, stop, out in zip(edges, edges[1:], parts, strict=False):
+            chunk = bags[start:stop]
+            text = "\0".join(chain(map("\0".join, chunk), [""])).encode("utf-8", "surrogatepass")
+            if text.count(b"\0") == len(out):
+                table.look_up(np.frombuffer(text, np.uint8), out)
+            else:  # a string contains the separator
+                out[:] = self._lookup_in_dict(chunk, len(out))
+        return codes
+
+    def _lookup_in_dict(self, bags: Bags, n_strings: int) -> Codes:
+        if not all(issubclass(t, str) for t in set(map(type, chain.from_iterable(bags)))):
+            raise TypeError("a name is not a string")
+        found = map(self.codes.get, chain.from_iterable(bags), repeat(len(self)))
+        return np.fromiter(found, np.int32, n_strings)
+
+
+def learn(bags: Bags, n_strings: int) -> tuple[list[str], Codes]:
+    """Return the distinct names in order of first appearance, and the number of every string.
+
+    The strings of a set are taken in sorted order.
+
+    Parameters
+    ----------
+    bags : sequence of iterables of str
+    n_strings : int
+        Number of strings in all bags together.
+
+    Raises
+    ------
+    TypeError
+        If a bag holds something that is not a string.
+    """
+    # A dict that numbers each new name on first access: one pass that runs no Python code.
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    strings = map(numbers.__getitem__, chain.from_iterable(_in_order(bags)))
+    codes = np.fromiter(strings, np.int32, n_strings)
+    if not all(issubclass(t, str) for t in set(map(type, numbers))):
+        raise TypeError("a name is not a string")
+    return _compacted(numbers), codes
+
+
+def _in_order(bags: Bags) -> Bags:
+    """Sort the strings of sets, whose order varies from process to process."""
+    if {set, frozenset}.isdisjoint(map(type, bags)):
+        return bags
+    return [sorted(bag) if isinstance(bag, set | frozenset) else bag for bag in bags]
+
+
+def _compacted(names: Iterable[str]) -> list[str]:
+    """Return copies that are adjacent in memory: faster to compare, and they keep no other string alive."""
+    names = list(names)
+    copies = "\0".join(names).split("\0")
+    return copies if len(copies) == len(names) else list(map(str, names))

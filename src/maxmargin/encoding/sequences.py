@@ -1,4 +1,9 @@
-"""The encoder of sequences: users' data become one matrix with a row per token."""
+"""The encoder of sequences: users' data become one matrix with a row per token.
+
+`SequenceEncoder` learns the names of features, and `HashingEncoder` needs no vocabulary. `ObjectEncoder`
+leaves sequences as they are, for a kernel function of the user. Fast readers number names themselves
+(`NumberedSequences`).
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -28,8 +33,6 @@ from maxmargin.encoding.matrices import assemble, drop_columns, ones, sparse_row
 from maxmargin.encoding.names import NamedFeatures, Vocabulary, learn, read_named, read_nested
 from maxmargin.runtime.arrays import IntArray, is_sparse
 from maxmargin.runtime.wording import caller, described
-
-# Sequences whose named features are already numbered, as fast readers produce them.
 
 
 class NumberedSequences(NamedTuple):
@@ -315,16 +318,15 @@ class SequenceEncoder:
             )
 
 
-# Feature hashing: the column of a name is a hash of it, so that no vocabulary is learnt or kept.
-#
-# Two names may share a column, and names cannot be told from columns. The hash is MurmurHash3, as in
-# scikit-learn's `FeatureHasher`, but without signs: indicators stay indicators, which take less memory.
-
 MOST_BITS = 30  # numbers of columns are int32
 
 
 class HashingEncoder:
     """Turn sequences of named features into one matrix with ``2**bits`` columns.
+
+    No vocabulary is learnt or kept: the column of a name is a hash of it. Two names may share a column, and
+    names cannot be told from columns. The hash is MurmurHash3, as in scikit-learn's `FeatureHasher`, but
+    without signs: indicators stay indicators, which take less memory.
 
     Tokens are dicts or collections of strings, as `SequenceEncoder` takes them. A column that several names
     of a token share has the sum of their values, or one if all names are without values.
@@ -383,9 +385,6 @@ def hashes(names: list[str], bits: int) -> NDArray[np.int32]:
     encoded = (name.encode("utf-8", "surrogatepass") for name in names)
     found = np.fromiter((murmurhash3_32(name) for name in encoded), np.int64, len(names))
     return (np.abs(found) & ((1 << bits) - 1)).astype(np.int32)
-
-
-# Sequences of users' objects, which only a user's own kernel function can read.
 
 
 def holds_arrays(X: object) -> bool:

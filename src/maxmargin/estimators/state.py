@@ -1,4 +1,8 @@
-"""The state of an estimator: a fit changes all of it or nothing, and a prediction reads one state."""
+"""The state of an estimator: a fit changes all of it or nothing, and a prediction reads one state.
+
+Before a fit, parameters are checked as scikit-learn checks them. A pickle holds the model, and the training
+data only if the user asks.
+"""
 
 import inspect
 import warnings
@@ -17,15 +21,90 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.files.container import installed_version
 from maxmargin.runtime.wording import errors_of, on_one_line
 
-# The private names of scikit-learn that estimators use: the checks of parameters.
-#
-# scikit-learn checks parameters by constraints, in a module that it may move or change in any release. This
-# module tries the names out when it is imported. If they do not work, parameters are not checked, and one
-# warning says so. No other module of the package imports a private name of scikit-learn.
+# The attribute of a draft whose training was interrupted: the message.
+INTERRUPTED = "_interrupted"
+_VERSION = "_maxmargin_version"
+_WITH_DATA: ContextVar[bool] = ContextVar("with_data", default=False)
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def transaction(fit: Method) -> Method:
+    """Make a method that fits check the parameters, work on a draft, and commit the draft at the end.
+
+    An error leaves the estimator as it was, and so does Ctrl-C before training has begun. Ctrl-C during
+    training keeps the best weights so far: the draft records this in its attribute `INTERRUPTED`, and
+    KeyboardInterrupt is raised after the commit, so that searches and scripts stop. scikit-learn's own
+    decorator does not use a draft, and checks parameters in the first `partial_fit` only.
+    """
+
+    @wraps(fit)
+    def committed(self: BaseEstimator, *args: object, **kwargs: object) -> BaseEstimator:
+        with errors_of(type(self).__name__):
+            check_parameters(self)
+            draft = twin(self, dict(vars(self)))
+            fit(draft, *args, **kwargs)
+        interrupted = vars(draft).pop(INTERRUPTED, None)
+        # A single store: other threads see the old model or the new one. Parameters stay the user's.
+        self.__dict__ = {**vars(draft), **parameters_of(self)}
+        if interrupted is not None:
+            raise KeyboardInterrupt(interrupted)
+        return self
+
+    return cast("Method", committed)
+
+
+def snapshot(method: Method) -> Method:
+    """Make a method of a fitted estimator read one state, even if another thread fits the estimator again."""
+
+    @wraps(method)
+    def read(self: BaseEstimator, *args: object, **kwargs: object) -> object:
+        view = twin(self, vars(self))
+        check_is_fitted(view)
+        with errors_of(type(self).__name__):
+            return method(view, *args, **kwargs)
+
+    return cast("Method", read)
+
+
+def twin(estimator: Estimator, state: dict[str, object]) -> Estimator:
+    """Return another estimator of the same class with this state."""
+    other = object.__new__(type(estimator))
+    other.__dict__ = state
+    return other
+
+
+def check_parameters(estimator: BaseEstimator, *names: str) -> None:
+    """Raise unless the parameters, all or those named, meet their constraints; defaults need no check."""
+    given, defaults = parameters_of(estimator), _defaults(type(estimator).__init__)
+    chosen = {
+        name: given[name] for name in names or given if name in given and given[name] is not defaults[name]
+    }
+    constraints = {name: estimator._parameter_constraints[name] for name in chosen}
+    try:
+        validate_parameters(constraints, chosen, caller_name=type(estimator).__name__)
+    except InvalidParameterError as error:  # its message has the name
+        raise InvalidParameterError(on_one_line(str(error))) from None
+
+
+def parameters_of(estimator: BaseEstimator) -> dict[str, object]:
+    """Return ``estimator.get_params(deep=False)``, which would inspect the signature of the class again."""
+    return {name: getattr(estimator, name) for name in _defaults(type(estimator).__init__)}
+
+
+@cache
+def _defaults(init: Callable[..., None]) -> dict[str, object]:
+    """Return the parameters by name, with their defaults."""
+    known = inspect.signature(init).parameters
+    return {name: known[name].default for name in sorted(known.keys() - {"self"})}
 
 
 class ParameterChecks(NamedTuple):
     """How to write constraints of parameters, how to check them, and the error of a check that fails.
+
+    These are private names of scikit-learn, in a module that it may move or change in any release. They are
+    tried out when this module is imported. If they do not work, parameters are not checked, and one warning
+    says so. No other module of the package imports a private name of scikit-learn.
 
     Attributes
     ----------
@@ -105,89 +184,6 @@ def parameter_checks() -> ParameterChecks:
 
 
 Interval, StrOptions, Options, HasMethods, validate_parameters, InvalidParameterError = parameter_checks()
-
-
-# The attribute of a draft whose training was interrupted: the message.
-INTERRUPTED = "_interrupted"
-
-Estimator = TypeVar("Estimator", bound=BaseEstimator)
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def check_parameters(estimator: BaseEstimator, *names: str) -> None:
-    """Raise unless the parameters, all or those named, meet their constraints; defaults need no check."""
-    given, defaults = parameters_of(estimator), _defaults(type(estimator).__init__)
-    chosen = {
-        name: given[name] for name in names or given if name in given and given[name] is not defaults[name]
-    }
-    constraints = {name: estimator._parameter_constraints[name] for name in chosen}
-    try:
-        validate_parameters(constraints, chosen, caller_name=type(estimator).__name__)
-    except InvalidParameterError as error:  # its message has the name
-        raise InvalidParameterError(on_one_line(str(error))) from None
-
-
-def parameters_of(estimator: BaseEstimator) -> dict[str, object]:
-    """Return ``estimator.get_params(deep=False)``, which would inspect the signature of the class again."""
-    return {name: getattr(estimator, name) for name in _defaults(type(estimator).__init__)}
-
-
-@cache
-def _defaults(init: Callable[..., None]) -> dict[str, object]:
-    """Return the parameters by name, with their defaults."""
-    known = inspect.signature(init).parameters
-    return {name: known[name].default for name in sorted(known.keys() - {"self"})}
-
-
-def transaction(fit: Method) -> Method:
-    """Make a method that fits check the parameters, work on a draft, and commit the draft at the end.
-
-    An error leaves the estimator as it was, and so does Ctrl-C before training has begun. Ctrl-C during
-    training keeps the best weights so far: the draft records this in its attribute `INTERRUPTED`, and
-    KeyboardInterrupt is raised after the commit, so that searches and scripts stop. scikit-learn's own
-    decorator does not use a draft, and checks parameters in the first `partial_fit` only.
-    """
-
-    @wraps(fit)
-    def committed(self: BaseEstimator, *args: object, **kwargs: object) -> BaseEstimator:
-        with errors_of(type(self).__name__):
-            check_parameters(self)
-            draft = twin(self, dict(vars(self)))
-            fit(draft, *args, **kwargs)
-        interrupted = vars(draft).pop(INTERRUPTED, None)
-        # A single store: other threads see the old model or the new one. Parameters stay the user's.
-        self.__dict__ = {**vars(draft), **parameters_of(self)}
-        if interrupted is not None:
-            raise KeyboardInterrupt(interrupted)
-        return self
-
-    return cast("Method", committed)
-
-
-def snapshot(method: Method) -> Method:
-    """Make a method of a fitted estimator read one state, even if another thread fits the estimator again."""
-
-    @wraps(method)
-    def read(self: BaseEstimator, *args: object, **kwargs: object) -> object:
-        view = twin(self, vars(self))
-        check_is_fitted(view)
-        with errors_of(type(self).__name__):
-            return method(view, *args, **kwargs)
-
-    return cast("Method", read)
-
-
-def twin(estimator: Estimator, state: dict[str, object]) -> Estimator:
-    """Return another estimator of the same class with this state."""
-    other = object.__new__(type(estimator))
-    other.__dict__ = state
-    return other
-
-
-# Pickles of estimators: the model, and the training data only if the user asks.
-
-_VERSION = "_maxmargin_version"
-_WITH_DATA: ContextVar[bool] = ContextVar("with_data", default=False)
 
 
 class LeftOut(Enum):

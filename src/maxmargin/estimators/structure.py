@@ -210,9 +210,6 @@ class Structure(Generic[Model, Data, Output, Values]):
         model.__dict__ |= lesson.attributes
 
 
-# Tiny examples.
-
-
 def in_each_storage(trial: Callable[[FloatArray, IntArray], tuple[object, object]]) -> Trials:
     """Return trials of dense, sparse and indicator rows, made from nine rows and their labels, 0, 1 or 2."""
     return {f"{storage} rows": partial(_stored, trial, storage) for storage in tables_of_trials()}
@@ -228,9 +225,6 @@ def tables_of_trials() -> dict[str, FloatArray]:
     """Return rows of features in each of the three storage formats."""
     X = np.random.default_rng(0).normal(size=(9, 4))
     return {"dense": X, "sparse": np.where(X > 1.0, X, 0.0), "indicators": np.where(X > 1.0, 1.0, 0.0)}
-
-
-# What structures put around the problems of builders.
 
 
 def rescaled(problem: Problem, rescaling: str) -> Problem:

@@ -3,6 +3,9 @@
 The methods of `Kind` are for structural SVMs. Another kind of problem has a subclass, and registers `kind_of`
 and `maxmargin.structures.problem.unproved` for its class, and `maxmargin.solving.objective.certificate` for
 its methods. `maxmargin.product` is such a kind.
+
+An error says in one line what was expected and what was got. Warnings after a run call no oracle: the bounds
+alone show that something is wrong.
 """
 
 import math
@@ -130,10 +133,6 @@ def kind_of(problem: object, method: object) -> Kind:
     return Kind(problem, method)
 
 
-# Whether a problem and a method are complete and fit each other. An error is one line that says what was
-# expected and what was got.
-
-
 def checked_problem(problem: object) -> AnyProblem:
     """Return the problem as a pair; raise unless it is complete and has an example."""
     pair = as_problem(problem)
@@ -215,9 +214,6 @@ def expect(holds: bool, name: str, expected: str, value: object) -> None:
 def message(name: str, expected: str, value: object) -> str:
     """Return the one line of an error: what was expected, and what was got."""
     return f"{caller('solve')}: {name} must be {expected}, got {shown(value)}."
-
-
-# Warnings after a run: no oracle is called, as the bounds alone show that something is wrong.
 
 
 def _missed_maxima(problem: AnyProblem, primal: float, dual: float) -> str | None:

@@ -3,6 +3,11 @@
 The layout of the statistics is the contract between the two halves: the oracle writes psi in this layout,
 and the map turns it into weights. They share nothing else. So example weights and slack rescaling wrap the
 oracle, constraints on weights wrap the map, and the order of such wrappers does not matter.
+
+Subsets of examples are made without copies of features or labels. The package's models find the data of an
+example through arrays with one entry per example, such as where its tokens begin and end. A subset has some
+of these entries and shares everything else; it has the same class, so no new kernels are compiled. Any other
+half is wrapped in `Taken`, which renumbers examples.
 """
 
 import dataclasses
@@ -120,12 +125,6 @@ def checked_pair(problem: object) -> AnyProblem:
         )
     return pair
 
-
-# Subsets of the examples of a map or an oracle, without copies of features or labels.
-#
-# The package's models find the data of an example through arrays with one entry per example, such as where
-# its tokens begin and end. A subset has some of these entries and shares everything else; it has the same
-# class, so no new kernels are compiled. Any other half is wrapped in `Taken`, which renumbers examples.
 
 Half = TypeVar("Half", bound=tuple)  # type: ignore[type-arg]
 
@@ -256,8 +255,6 @@ def fitting(problem: Problem[MapT, OracleT]) -> Problem[MapT, OracleT]:
     check_memory(8 * size.weights, f"{caller()}: {size.weights} weights", "use fewer features or labels")
     return problem
 
-
-# The data that problems, methods and results hold: comparison, a digest, and their size in bytes.
 
 _DIGEST_BYTES = 16
 _PLAIN = bool | int | float | str

@@ -1,4 +1,9 @@
-"""Graphs with cycles: messages, search with a bound, all labellings of small ones; and kinds of inference."""
+"""The kinds of inference for graphs, and the searches of those with cycles.
+
+Messages find a labelling and a bound; a search that uses the bounds improves it. All labellings of a small
+graph of two labels are scored. Trees are in `maxmargin.structures.graphs.inference`, cuts in
+`maxmargin.structures.graphs.cuts`.
+"""
 
 from typing import NamedTuple
 
@@ -15,6 +20,55 @@ from maxmargin.structures.graphs.inference import Neighbours, Tree, add_given, f
 MOST_NODES = 12
 # A labelling whose score is this close to the bound, relative to the scores, is taken as optimal.
 _ROUNDING = 1e-9
+
+
+class Cut(NamedTuple):
+    """Exact, for two labels on any graph; edges have bonds."""
+
+
+class Subsets(NamedTuple):
+    """Exact, for two labels on graphs of few nodes: all labellings are scored; edges have tables."""
+
+
+class Messages(NamedTuple):
+    """For any graph, with a bound on how far answers are below the best; edges have tables.
+
+    Attributes
+    ----------
+    passes : int
+        Largest number of passes of messages.
+    steps : int
+        Largest number of steps of the search that follows if messages may have missed the best labelling.
+    """
+
+    passes: int
+    steps: int
+
+
+Labelling = Tree | Cut | Subsets | Messages
+LABELLINGS = ("tree", "cut", "subsets", "messages")
+PASSES, STEPS = 20, 10_000
+
+
+def labelling(name: str, graphs: Graphs, arcs: Neighbours, n_labels: int, steps: int = STEPS) -> Labelling:
+    """Return the kind of inference of this name, prepared for some graphs; raise if they do not suit it."""
+    if name not in LABELLINGS:
+        raise ValueError(f"inference must be one of {LABELLINGS}, got {shown(name)}.")
+    if name == "messages":
+        return Messages(PASSES, int(steps))
+    if name == "tree":
+        return walked(graphs, arcs)
+    if n_labels != 2:
+        raise ValueError(f"inference={name!r} is for two labels, got {n_labels}; use inference='messages'.")
+    if name == "cut":
+        return Cut()
+    most = int(np.diff(graphs.offsets).max())
+    if most > MOST_NODES:
+        raise ValueError(
+            f"inference='subsets' is for graphs of up to {MOST_NODES} nodes, got {most}; use "
+            "inference='messages'."
+        )
+    return Subsets()
 
 
 class MessageWork(NamedTuple):
@@ -355,52 +409,3 @@ def _gains(v, unary, tables, start, arcs, heads, work):
     for u in range(v):
         for s in range(1 << u):
             gain[s + (1 << u)] = gain[s] + change[u]
-
-
-class Cut(NamedTuple):
-    """Exact, for two labels on any graph; edges have bonds."""
-
-
-class Subsets(NamedTuple):
-    """Exact, for two labels on graphs of few nodes: all labellings are scored; edges have tables."""
-
-
-class Messages(NamedTuple):
-    """For any graph, with a bound on how far answers are below the best; edges have tables.
-
-    Attributes
-    ----------
-    passes : int
-        Largest number of passes of messages.
-    steps : int
-        Largest number of steps of the search that follows if messages may have missed the best labelling.
-    """
-
-    passes: int
-    steps: int
-
-
-Labelling = Tree | Cut | Subsets | Messages
-LABELLINGS = ("tree", "cut", "subsets", "messages")
-PASSES, STEPS = 20, 10_000
-
-
-def labelling(name: str, graphs: Graphs, arcs: Neighbours, n_labels: int, steps: int = STEPS) -> Labelling:
-    """Return the kind of inference of this name, prepared for some graphs; raise if they do not suit it."""
-    if name not in LABELLINGS:
-        raise ValueError(f"inference must be one of {LABELLINGS}, got {shown(name)}.")
-    if name == "messages":
-        return Messages(PASSES, int(steps))
-    if name == "tree":
-        return walked(graphs, arcs)
-    if n_labels != 2:
-        raise ValueError(f"inference={name!r} is for two labels, got {n_labels}; use inference='messages'.")
-    if name == "cut":
-        return Cut()
-    most = int(np.diff(graphs.offsets).max())
-    if most > MOST_NODES:
-        raise ValueError(
-            f"inference='subsets' is for graphs of up to {MOST_NODES} nodes, got {most}; use "
-            "inference='messages'."
-        )
-    return Subsets()

@@ -31,8 +31,6 @@ from maxmargin.solving.result import Callback
 from maxmargin.structures.graphs.loopy import MOST_NODES
 from maxmargin.structures.label_sets.model import LabelGraph, LabelSets, chow_liu
 
-# Which labels of a set are joined, and how the best set is found.
-
 STRUCTURES = {"auto", "independent", "tree", "full"}
 # The feature of a pair of labels. A pair has only this feature, while a label has all those of X, so with a
 # value of one the weights of pairs would be regularised too much. On the data of benchmarks/multilabel.py,
@@ -65,9 +63,6 @@ def joined_labels(structure: str, y: IntArray, weights: FloatArray | None) -> In
         return chow_liu(y, weights)
     pairs = combinations(range(y.shape[1]), 2) if structure == "full" else ()
     return np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
-
-
-# Sets of labels: the names of columns, and a check that y is not a list of labels.
 
 
 def column_names(y: object) -> Labels | None:
