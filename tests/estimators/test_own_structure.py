@@ -12,7 +12,7 @@ from maxmargin import cli, estimators
 from maxmargin.cli import models, warm
 from maxmargin.estimators import confidence, explanation, inspection
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples
+from maxmargin.estimators.examples import Examples, tally
 from maxmargin.estimators.explanation import Contribution, Part, RowReader, named_by
 from maxmargin.estimators.fields import COUNT
 from maxmargin.estimators.inspection import WeightTable
@@ -68,7 +68,7 @@ class Answers(Structure["AnswerSVC", Any, list[bool], list[float]]):
         return Question(
             problem_of(table(X)),
             lambda codes: [bool(code) for code in codes],
-            lambda codes, y: float(np.mean(codes == (np.array(y) > 0))),
+            lambda codes, y: tally(codes == (np.array(y) > 0), np.arange(len(codes) + 1)),
             lambda codes, margins: margins.tolist(),
         )
 

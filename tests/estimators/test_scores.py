@@ -1,9 +1,12 @@
 """Scores: what does not fit the predictions is refused in one line, and never broadcast."""
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score
 
 from support.estimators import KINDS, SETS, Kind
@@ -14,6 +17,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request: pytest.FixtureRequest) -> tuple[Kind, Any]:
+    kind = KINDS[request.param]
+    return kind, kind.new().fit(kind.X, kind.y)
 
 
 def refusal(model: Any, X: Any, y: Any, **arguments: Any) -> str:
@@ -76,20 +85,49 @@ def test_a_loss_that_is_not_a_number_is_refused() -> None:
 
 
 @pytest.mark.parametrize("which", ["multiclass", "multilabel"])
-def test_scores_have_weights(which: str) -> None:
+def test_weighted_scores_of_classes_are_accuracies(which: str) -> None:
     X, y = KINDS[which].X, KINDS[which].y
     model = KINDS[which].new(C=0.01).fit(X, y)
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
-    for given in (None, weights):
-        expected = accuracy_score(y, model.predict(X), sample_weight=given)
-        assert model.score(X, y, sample_weight=given) == pytest.approx(expected, abs=1e-12)
+    for chosen in (None, np.random.default_rng(0).uniform(0.5, 2.0, len(X))):
+        expected = accuracy_score(y, model.predict(X), sample_weight=chosen)
+        assert model.score(X, y, sample_weight=chosen) == pytest.approx(expected, abs=1e-12)
+
+
+def test_weighted_scores_of_sequences_are_accuracies_of_their_tokens() -> None:
+    rng, kind = np.random.default_rng(0), KINDS["chain"]
+    X = [rng.normal(size=(length, 3)) for length in (4, 1, 0, 7, 2)]
+    y, lengths = [rng.integers(0, 3, len(x)).tolist() for x in X], [len(x) for x in X]
+    model = kind.new().fit(kind.X, kind.y)
+    for chosen in (None, rng.uniform(0.0, 2.0, len(X)), np.array([0.0, 1.0, 5.0, 0.0, 2.0])):
+        weights = None if chosen is None else np.repeat(chosen, lengths)
+        expected = accuracy_score([*chain(*y)], [*chain(*model.predict(X))], sample_weight=weights)
+        assert model.score(X, y, sample_weight=chosen) == pytest.approx(expected, abs=1e-12)
+
+
+def taken(values: Any, places: Any) -> Any:
+    return values[places] if isinstance(values, np.ndarray) else [values[i] for i in places]
+
+
+@given(data=st.data())
+def test_an_example_of_weight_two_counts_as_two(fitted: tuple[Kind, Any], data: st.DataObject) -> None:
+    kind, model = fitted
+    n = len(kind.y)
+    truth = taken(kind.y, data.draw(st.permutations(range(n))))
+    weights = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n).filter(any))
+    repeated = np.repeat(np.arange(n), weights)
+    expected = model.score(taken(kind.X, repeated), taken(truth, repeated))
+    assert model.score(kind.X, truth, sample_weight=weights) == pytest.approx(expected, abs=1e-12)
+
+
+def test_weights_must_be_one_number_for_each_example(kind: Kind) -> None:
+    model, weights = kind.new().fit(kind.X, kind.y), np.linspace(0.5, 2.0, len(kind.y))
     for bad in (
         weights[:1],
         weights[:, None],
         -weights,
         0.0 * weights,
-        np.full(len(X), np.nan),
+        np.full(len(weights), np.nan),
         "ab",
-        ["a"] * len(X),
+        ["a"] * len(weights),
     ):
-        refusal(model, X, y, sample_weight=bad)
+        refusal(model, kind.X, kind.y, sample_weight=bad)

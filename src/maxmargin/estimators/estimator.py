@@ -386,20 +386,22 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         return self._predict(X)
 
     @snapshot
-    def score(self, X: object, y: object) -> float:
+    def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """%(score)s
 
         Parameters
         ----------
         %(X)s
         %(y)s
+        sample_weight : array of shape (n_samples,), default=None
+            How much each example counts; one of weight 2 counts as two that are the same.
 
         Returns
         -------
         float
         """
         question: Question[Output, Values] = self._structure.ask(self, X)
-        return question.score(self._codes(question.problem), y)
+        return question.score(self._codes(question.problem), y).share(sample_weight)
 
     def _predict(self, X: object) -> Output:
         question: Question[Output, Values] = self._structure.ask(self, X)

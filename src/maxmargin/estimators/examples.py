@@ -254,21 +254,25 @@ def check_kind(label: object, classes: Labels) -> None:
         )
 
 
-def mean_right(right: NDArray[np.bool_], sample_weight: object) -> float:
-    """Return the share of predictions that are right, by weight."""
-    (kept,), weights = weighed((right,), sample_weight)
-    return float(np.average(np.asarray(kept), weights=weights))
+class Tally(NamedTuple):
+    """What examples add to a score, an entry for each: how much there is, and how much of it is right."""
+
+    right: FloatArray
+    total: FloatArray
+
+    def share(self, sample_weight: object) -> float:
+        """Return how much is right of all, by the weights of examples; 1 if there is nothing."""
+        kept, weights = weighed(self, sample_weight)
+        factors = np.array(1.0) if weights is None else weights
+        right, total = (np.asarray(part, np.float64) * factors for part in kept)
+        whole = float(total.sum())
+        return float(right.sum()) / whole if whole else 1.0
 
 
-def share_right(predicted: list[Labels], codes: IntArray, classes: Labels, known: Labels) -> float:
-    """Return the share of labels that are predicted, of true labels ``classes[codes]``."""
-    check_kind(classes[0], known)
-    return mean_right(classes[codes] == np.concatenate(predicted), None)
-
-
-def f1(right: int, total: int) -> float:
-    """Return twice the number that is right over all predicted and all true ones; 1 if there are none."""
-    return 2.0 * right / total if total else 1.0
+def tally(right: NDArray[np.bool_], offsets: IntArray) -> Tally:
+    """Return how many parts there are, and are right; ``offsets`` say where those of each example begin."""
+    before = np.append(0, np.cumsum(right))[offsets]
+    return Tally(np.diff(before).astype(np.float64), np.diff(offsets).astype(np.float64))
 
 
 # The scales of features: their variance, and advice for a run that does not converge.

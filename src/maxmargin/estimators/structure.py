@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Never, Typ
 
 import numpy as np
 
-from maxmargin.estimators.examples import Data, Examples, Parts, n_rows
+from maxmargin.estimators.examples import Data, Examples, Parts, Tally, n_rows
 from maxmargin.estimators.explanation import Reader
 from maxmargin.estimators.fields import Fields
 from maxmargin.estimators.inspection import WeightTable
@@ -83,7 +83,8 @@ class Question(NamedTuple, Generic[Output, Values]):
     outputs : callable
         ``outputs(codes)`` returns the outputs for users from those of the problem, one after another.
     score : callable
-        ``score(codes, y)`` compares these outputs with users' true ones.
+        ``score(codes, y)`` compares these outputs with users' true ones; `score` of the estimator is the
+        share of all that is right.
     margins : callable
         ``margins(codes, margins)`` returns the margins for users.
     states : callable
@@ -94,7 +95,7 @@ class Question(NamedTuple, Generic[Output, Values]):
 
     problem: Problem | None
     outputs: Callable[[IntArray], Output]
-    score: Callable[[IntArray, object], float] = _no_answer
+    score: Callable[[IntArray, object], Tally] = _no_answer
     margins: Callable[[IntArray, FloatArray], Values] = _no_answer
     states: Callable[[object], IntArray] = _no_answer
     marginals: Callable[[FloatArray, IntArray], Values] = _no_answer

@@ -1,7 +1,7 @@
 """The rows of a table, which classes and sets of labels share; labels, and C in units of the features."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,12 @@ from maxmargin.encoding.labels import Labels, given_classes, listed_classes
 from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.sequences import as_objects
 from maxmargin.estimators import kernels
-from maxmargin.estimators.examples import Parts, mean_right
+from maxmargin.estimators.examples import Parts
 from maxmargin.estimators.explanation import RowReader, named_by
 from maxmargin.estimators.fields import FLAG, LABELS, NAMES
 from maxmargin.estimators.kernels import check_linear, is_linear
 from maxmargin.estimators.parameters import TRAINING
-from maxmargin.estimators.state import StrOptions, snapshot
+from maxmargin.estimators.state import StrOptions
 from maxmargin.estimators.structure import AnyEstimator, Call
 from maxmargin.runtime.arrays import (
     FloatArray,
@@ -172,37 +172,6 @@ def class_codes(model: AnyEstimator, y: Targets) -> IntArray:
             "partial_fit."
         )
     return np.searchsorted(model.classes_, y)
-
-
-class Scored(Protocol):
-    """The structure of a classifier, whose examples may be weighted in scores."""
-
-    def known_targets(self, model: AnyEstimator, y: object) -> Targets:
-        """Return the true outputs checked, if they are of the form of those of `fit`."""
-
-    def is_right(self, model: AnyEstimator, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
-        """Return which predictions are right."""
-
-
-@snapshot
-def score(self: AnyEstimator, X: object, y: object, sample_weight: object = None) -> float:
-    """%(score)s
-
-    Parameters
-    ----------
-    %(X)s
-    %(y)s
-    sample_weight : array of shape (n_samples,), default=None
-        How much each example counts.
-
-    Returns
-    -------
-    float
-    """
-    structure = cast("Scored", self._structure)
-    predicted, truth = np.asarray(self._predict(X)), structure.known_targets(self, y)
-    check_consistent_length(predicted, truth)
-    return mean_right(structure.is_right(self, predicted, truth), sample_weight)
 
 
 def is_table(X: object) -> bool:

@@ -14,7 +14,7 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.estimators import confidence, explanation, inspection, kernels, tables
 from maxmargin.estimators.confidence import known_states
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, check_kind, label_weights
+from maxmargin.estimators.examples import Examples, Parts, Tally, check_kind, label_weights, tally
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.inspection import NO_FEATURE, WeightTable
 from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, prediction_rows, with_kernel
@@ -104,9 +104,16 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
             check_consistent_length(X, codes)
             return known_states(codes, cast("Labels", classes), model.classes_)
 
+        def score(codes: IntArray, y: object) -> Tally:
+            truth = _targets(y)
+            check_consistent_length(codes, truth)
+            check_kind(truth[0], model.classes_)
+            return tally(np.asarray(model.classes_[codes] == truth), np.arange(len(codes) + 1))
+
         return Question(
             _of_rows(model, prediction_rows(model, table)),
             lambda codes: model.classes_[codes],
+            score,
             states=states,
             marginals=lambda values, shapes: values.reshape(-1, len(model.classes_)),
         )
@@ -136,15 +143,6 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
             WeightTable("example", tables.feature_names(model), classes, weights),
             WeightTable("intercept", NO_FEATURE, classes, model.intercept_[None]),
         ]
-
-    def known_targets(self, model: AnyEstimator, y: object) -> Targets:
-        """Return the true classes checked."""
-        return _targets(y)
-
-    def is_right(self, model: AnyEstimator, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
-        """Return which predictions are right."""
-        check_kind(truth[0], model.classes_)
-        return np.asarray(predicted == truth)
 
     def lesson(self, model: "MulticlassSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
         X, y = cast("tuple[Table, Labels]", parts)
@@ -308,7 +306,7 @@ class MulticlassSVC(
     ) -> None:
         self._store(locals())
 
-    score = tables.score
+    score = MaxMarginEstimator.score
     predict_margins = confidence.predict_margins
     predict_marginals = confidence.predict_marginals
     predict_proba = confidence.predict_proba

@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin.encoding.sequences import as_list, paired_lists
 from maxmargin.estimators import explanation, inspection
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts
+from maxmargin.estimators.examples import Examples, Parts, Tally
 from maxmargin.estimators.explanation import Contribution, Explanation, by_size, total
 from maxmargin.estimators.fields import COUNT, Field, choice
 from maxmargin.estimators.inspection import NO_LABEL, WeightTable
@@ -102,11 +102,11 @@ class OwnOutputs(Structure["StructuredSVC", _Data, list[object], None]):
             w = model._known_joint.given(model.coef_)
             return [model._called("argmax", i, x, w) for i, x in enumerate(as_list(X))]
 
-        def score(codes: object, y: object) -> float:
+        def score(codes: object, y: object) -> Tally:
             predicted, truths = paired_lists(outputs(), y)
             pairs = enumerate(zip(truths, predicted, strict=True))
             losses = [checked_loss(model._called("loss", i, *pair), i, caller()) for i, pair in pairs]
-            return 1.0 - float(np.mean(losses))
+            return Tally(1.0 - np.array(losses), np.ones(len(losses)))
 
         return Question(None, outputs, score)
 

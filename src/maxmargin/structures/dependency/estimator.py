@@ -11,7 +11,7 @@ from maxmargin.encoding.kinds import is_empty, without_empty
 from maxmargin.estimators import confidence, explanation, inspection
 from maxmargin.estimators.confidence import lists_of_marginals, split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, check_width, present_weights
+from maxmargin.estimators.examples import Examples, Parts, Tally, check_width, present_weights, tally
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by
 from maxmargin.estimators.fields import COUNT, Field
 from maxmargin.estimators.inspection import NO_LABEL, WeightTable
@@ -125,10 +125,10 @@ class Sentences(Structure["DependencySVC", _Data, list[IntArray], list[FloatArra
         def states(y: object) -> IntArray:
             return encode_heads(y, offsets, projective=False, single_root=False)
 
-        def score(codes: IntArray, y: object) -> float:
+        def score(codes: IntArray, y: object) -> Tally:
             if problem is None:
                 raise ValueError(f"X must have a word to score, got {described(X)} without any.")
-            return float(np.mean(states(y) == codes))
+            return tally(states(y) == codes, offsets)
 
         return Question(
             problem,

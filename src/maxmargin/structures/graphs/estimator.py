@@ -17,13 +17,15 @@ from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import (
     Examples,
     Parts,
+    Tally,
+    check_kind,
     check_margins_rescaled,
     check_width,
     is_none,
     label_weights,
     n_rows,
     present_weights,
-    share_right,
+    tally,
 )
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by, row_entries
 from maxmargin.estimators.fields import COUNT, choice
@@ -217,12 +219,12 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
             places = zip(begins[:-1].tolist(), lengths.tolist(), strict=True)
             return [model.classes_[codes[a : a + m]] for a, m in places]
 
-        def score(codes: IntArray, y: object) -> float:
+        def score(codes: IntArray, y: object) -> Tally:
             true, classes = encode_with_void(y, graphs, model.void)
+            check_kind(classes[0], model.classes_)
             known = true >= 0
-            parts = zip(outputs(codes), np.split(known, graphs.offsets[1:-1]), strict=True)
-            predicted = [labels[part] for labels, part in parts]
-            return share_right(predicted, true[known], classes, model.classes_)
+            right = classes[true[known]] == np.concatenate(outputs(codes))[known]
+            return tally(right, np.append(0, np.cumsum(known))[graphs.offsets])
 
         return Question(
             _unlabelled(model, graphs) if graphs.offsets[-1] else None,

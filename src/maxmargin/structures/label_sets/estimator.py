@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from maxmargin.encoding.labels import Labels, check_several
 from maxmargin.estimators import confidence, explanation, inspection, kernels, tables
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, check_kind
+from maxmargin.estimators.examples import Examples, Parts, Tally, check_kind, tally
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.fields import FLAG, NAMES, choice, ints, scalar
 from maxmargin.estimators.inspection import NO_FEATURE, WeightTable
@@ -202,9 +202,23 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
         def marginals(values: FloatArray, shapes: IntArray) -> FloatArray:
             return values.reshape(-1, 2) if model._is_vector else values[1::2].reshape(-1, n_labels)
 
+        def outputs(codes: IntArray) -> _Outputs:
+            return model.classes_[codes] if model._is_vector else shaped(codes)
+
+        def score(codes: IntArray, y: object) -> Tally:
+            predicted, truth = outputs(codes), self.known_targets(model, y)
+            check_consistent_length(predicted, truth)
+            if model._is_vector and truth.ndim == 1:
+                check_kind(truth[0], model.classes_)
+                right = np.asarray(predicted == truth)
+            else:
+                right = np.all(predicted == _sets(model, truth), axis=1)
+            return tally(right, np.arange(len(right) + 1))
+
         return Question(
             _of_table(model, table),
-            lambda codes: model.classes_[codes] if model._is_vector else shaped(codes),
+            outputs,
+            score,
             margins=lambda codes, margins: shaped(margins),
             states=states,
             marginals=marginals,
@@ -259,13 +273,6 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
         """Return the true sets checked, if their columns are those of `fit`."""
         _check_columns(model, y)
         return _targets(model, y)
-
-    def is_right(self, model: Any, predicted: Targets, truth: Targets) -> NDArray[np.bool_]:
-        """Return which predictions are right."""
-        if model._is_vector and truth.ndim == 1:
-            check_kind(truth[0], model.classes_)
-            return np.asarray(predicted == truth)
-        return np.all(predicted == _sets(model, truth), axis=1)
 
     def lesson(self, model: "MultilabelSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
         _, y = cast("tuple[Table, IntArray]", parts)
@@ -499,7 +506,7 @@ class MultilabelSVC(
     ) -> None:
         self._store(locals())
 
-    score = tables.score
+    score = MaxMarginEstimator.score
     predict_margins = confidence.predict_margins
     predict_marginals = confidence.predict_marginals
     predict_proba = confidence.predict_proba

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from maxmargin.estimators import confidence, explanation, inspection
 from maxmargin.estimators.confidence import split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, check_width, f1, is_none, present_weights
+from maxmargin.estimators.examples import Examples, Parts, Tally, check_width, is_none, present_weights, tally
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by, single
 from maxmargin.estimators.fields import COUNT, FLAG, scalar
 from maxmargin.estimators.inspection import NO_FEATURE, NO_LABEL, WeightTable
@@ -199,12 +199,13 @@ def _check_places(model: "MatchingSVC", truth: _Masks, links: Links) -> None:
             )
 
 
-def _score(model: "MatchingSVC", X: object, predicted: list[_Found], y: object) -> float:
-    """Return the F1 score of predicted links."""
+def _score(model: "MatchingSVC", X: object, predicted: list[_Found], y: object) -> Tally:
+    """Return what the F1 score of predicted links is made of."""
     links = _known_links(model, X)
     truth = encode_masks(y, links, name="y")
     found = encode_masks(predicted, links, name="y")
-    return f1(int((truth & found).sum()), int(truth.sum() + found.sum()))
+    both, true, said = (tally(links_are, links.offsets).right for links_are in (truth & found, truth, found))
+    return Tally(2.0 * both, true + said)
 
 
 def _as_links(places: IntArray, fertility: int) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from maxmargin.encoding.kinds import Offsets, Tokens
 from maxmargin.estimators import confidence, explanation, inspection, sequences, tables
 from maxmargin.estimators.confidence import lists_of_marginals
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, check_kind, f1
+from maxmargin.estimators.examples import Examples, Parts, Tally, check_kind
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.fields import ints
 from maxmargin.estimators.inspection import WeightTable, joint_table
@@ -262,13 +262,14 @@ def _true_states(model: "SegmentSVC", offsets: Offsets, y: object) -> IntArray:
     return states
 
 
-def _score(model: "SegmentSVC", predicted: _Segmentations, offsets: Offsets, y: object) -> float:
-    """Return the F1 score of predicted segments."""
+def _score(model: "SegmentSVC", predicted: _Segmentations, offsets: Offsets, y: object) -> Tally:
+    """Return what the F1 score of predicted segments is made of."""
     true = list_segments(y, offsets)
     for _, _, label in itertools.chain.from_iterable(true):
         check_kind(label, model.classes_)
-    right = sum(len(set(a) & set(b)) for a, b in zip(true, predicted, strict=True))
-    return f1(right, sum(map(len, true)) + sum(map(len, predicted)))
+    pairs = list(zip(true, predicted, strict=True))
+    right = np.array([2.0 * len(set(a) & set(b)) for a, b in pairs])
+    return Tally(right, np.array([float(len(a) + len(b)) for a, b in pairs]))
 
 
 def _label_names(model: "SegmentSVC") -> list[object]:

@@ -15,7 +15,15 @@ from maxmargin.encoding.table import number_fields
 from maxmargin.estimators import confidence, explanation, inspection, sequences, tables
 from maxmargin.estimators.confidence import known_states, lists_of_marginals, split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, check_margins_rescaled, label_weights, share_right
+from maxmargin.estimators.examples import (
+    Examples,
+    Parts,
+    Tally,
+    check_kind,
+    check_margins_rescaled,
+    label_weights,
+    tally,
+)
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.fields import FLAG, choice, flags
 from maxmargin.estimators.inspection import WeightTable, by_name, joint_table
@@ -162,8 +170,10 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
             labels = known[codes]
             return [labels[a:b] for a, b in itertools.pairwise(offsets.tolist())]
 
-        def score(codes: IntArray, y: object) -> float:
-            return share_right(arrays(codes), *encode_labels(y, offsets), known)
+        def score(codes: IntArray, y: object) -> Tally:
+            true, classes = encode_labels(y, offsets)
+            check_kind(classes[0], known)
+            return tally(classes[true] == known[codes], offsets)
 
         return Question(
             problem,
