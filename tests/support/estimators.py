@@ -61,7 +61,7 @@ def _linked(seed: int, n_features: int) -> Any:
 # Other parameters of the kernel, for the estimators that may have one.
 KERNEL = {"kernel": "rbf", "degree": 2, "gamma": 0.5, "coef0": 1.0}
 SETS = np.array([[0, 1, 1], [1, 0, 0], [1, 1, 1], [0, 0, 1]])
-KINDS = {
+_KINDS = {
     "multiclass": Kind(
         MulticlassSVC,
         _rows(0, 6, 3),
@@ -152,3 +152,4 @@ KINDS = {
         {"features": other_features_of, "nonnegative": [(0, 0)], "exact": False, "feature_names": [(0, 0)]},
     ),
 }
+KINDS = {name: kind._replace(changes=kind.changes | {"l1_ratio": 0.5}) for name, kind in _KINDS.items()}

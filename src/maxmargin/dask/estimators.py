@@ -46,7 +46,7 @@ rounds_ : list of Round
     What each round of training took. All other attributes are those of the local class.
 """
 # Parameters that a cluster cannot serve, and what they must be.
-_FIXED = {"kernel": "linear", "probability": False, "checkpoint": None, "warm_start": False}
+_FIXED = {"l1_ratio": None, "kernel": "linear", "probability": False, "checkpoint": None, "warm_start": False}
 
 
 class FarExamples(NamedTuple):

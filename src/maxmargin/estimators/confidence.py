@@ -313,7 +313,7 @@ def _fold_weights(model: AnyEstimator, problem: Problem, weights: FloatArray | N
     """Return the weights learnt from some of the training examples, as `_solve` learns from all."""
     n, mean = len(part_shapes(problem)), 1.0 if weights is None else float(weights.mean())
     weighted = problem if weights is None else Weighted(problem, weights)
-    result = model._run(weighted, 1.0 / (model.C_ * n), mean, None)
+    result = model._run(weighted, model._lam(n), mean, None)
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return result.w

@@ -67,7 +67,7 @@ from maxmargin.solving.result import Callback, History, Progress, Result, Status
 from maxmargin.solving.resume import UnfitStart
 from maxmargin.structures.feature_map import is_projected, unprojected
 from maxmargin.structures.problem import n_bytes
-from maxmargin.structures.wrappers import Weighted
+from maxmargin.structures.wrappers import L1Penalised, Weighted
 
 # The objective to which tol refers is at least this, in units of the loss: on separable data it tends to zero
 # as C grows, long after predictions stop changing.
@@ -90,6 +90,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
 
     # Parameters that all estimators have, or several.
     C: float | str
+    l1_ratio: float | None = None
     method: object
     tol: float
     max_iter: int
@@ -128,6 +129,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
     _dtype: type[np.floating]
     _support: Support
     _has_objects: bool
+    _is_sparse: bool
     _seen: Seen[Data] | LeftOut | None
     _last: Result | None
 
@@ -202,7 +204,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         call = Call(seen is None, more, self.warm_start, classes)
         with deadline_at(time.deadline):
             examples = appended(seen, self._examples(parts, sample_weight, call))
-            problem = self._structure.problem(self, examples)
+            problem = self._penalised(self._structure.problem(self, examples))
         self.time_limit = time.next()  # on a draft; the user's limit stays
         result = self._solve(problem, examples, self._start(seen, more))
         self._remember(Seen(examples, result, self._model_parameters()), more)
@@ -243,7 +245,10 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         """Set the weights, and the fitted attributes that follow from them."""
         if is_projected(problem.map):  # the image follows the weights
             w = w[: len(unprojected(problem.map, w))].copy()
+        self.__dict__.pop("_is_sparse", None)
         self._w = kept_weights(self, problem, examples, w) if hasattr(self, "_function") else w
+        if self.l1_ratio and self._seen is None and not self.warm_start:  # later calls need all features
+            self._structure.forget_unused(self)
         self._structure.expose(self)
 
     def _start(self, seen: Seen[Data] | None, more: bool) -> Result | None:
@@ -282,13 +287,23 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
             return self._certified(problem, examples, start)
         return confidence.with_temperature(self, problem, examples, start)
 
+    def _penalised(self, problem: Problem) -> Problem:
+        """Return the problem with the L1 penalty that is asked for."""
+        if not self.l1_ratio:
+            return problem
+        if getattr(self, "kernel", "linear") != "linear":
+            raise ValueError(
+                f"l1_ratio must be None with a kernel other than 'linear', got {self.l1_ratio}; leave it out."
+            )
+        return L1Penalised(problem, self.l1_ratio / (1.0 - self.l1_ratio))
+
     def _certified(self, problem: Problem, examples: Examples[Data], start: Result | None) -> Result:
         """Train on the problem and keep the certificate."""
         mean = examples.mean_weight
         if examples.weights is not None:
             problem = Weighted(problem, examples.weights)
         self.C_, kept = self._chosen_C(examples), as_checkpoint(self.checkpoint)
-        lam = 1.0 / (self.C_ * examples.number)
+        lam = self._lam(examples.number)
         try:
             result = self._run(problem, lam, mean, _file_of(kept) or start, kept)
         except UnfitStart:  # other data, or another method
@@ -303,6 +318,10 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         elif result.status in ADVICE:
             self._warn(result.status, scale_advice(examples.data[0]))
         return result
+
+    def _lam(self, n: int) -> float:
+        """Return the factor of half the squared length, for n examples."""
+        return (1.0 - (self.l1_ratio or 0.0)) / (self.C_ * n)
 
     def _chosen_C(self, examples: Examples[Data]) -> float:
         """Return C as a number."""

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.sparse import csr_array
+from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.estimators.state import snapshot
+from maxmargin.estimators.state import Estimator, snapshot
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import quoted
 from maxmargin.solving.result import as_frame
@@ -238,3 +240,42 @@ def top_transitions(self: "AnyEstimator", k: int = 10) -> "DataFrame":
     """
     rows, columns = largest_transitions(self, k), TransitionWeight._fields
     return as_frame(rows, columns, f"{type(self).__name__}.top_transitions", names=columns[:-1])
+
+
+def sparsify(self: Estimator) -> Estimator:
+    """Let ``coef_`` be a sparse matrix (CSR), as after training with ``l1_ratio`` most of it is zero.
+
+    `fit` makes it an array again. Predictions do not change.
+
+    Returns
+    -------
+    self
+        The fitted estimator.
+    """
+    check_is_fitted(self)
+    self._is_sparse = True
+    return self
+
+
+def densify(self: Estimator) -> Estimator:
+    """Let ``coef_`` be an array again, after `sparsify`.
+
+    Returns
+    -------
+    self
+        The fitted estimator.
+    """
+    check_is_fitted(self)
+    self.__dict__.pop("_is_sparse", None)
+    return self
+
+
+def in_form(model: "AnyEstimator", coef: FloatArray) -> Any:
+    """Return ``coef_`` for users: an array, or a sparse matrix after `sparsify`."""
+    return csr_array(coef) if getattr(model, "_is_sparse", False) else coef
+
+
+def dense(coef: Any) -> FloatArray:
+    """Return ``coef_`` as an array."""
+    found: FloatArray = coef.toarray() if isinstance(coef, csr_array) else coef
+    return found

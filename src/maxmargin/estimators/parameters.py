@@ -181,6 +181,15 @@ TRAINING = {
 
 # What to learn: for the estimators that have them.
 MODEL = {
+    "l1_ratio": Parameter(
+        "float or None",
+        [Interval(Real, 0, 1, closed="left"), None],
+        """
+        The share of the L1 norm in the penalty, as in scikit-learn's `ElasticNet`: training minimises the sum
+        of the losses times C, plus ``l1_ratio * |w|_1 + (1 - l1_ratio) / 2 * |w|^2``. Many weights then are
+        exactly zero. The larger l1_ratio, the larger C should be. None is for no such share.
+        """,
+    ),
     "rescaling": Parameter(
         _listed(sorted(RESCALINGS)),
         [StrOptions(RESCALINGS)],

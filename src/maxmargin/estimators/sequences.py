@@ -29,13 +29,14 @@ from maxmargin.estimators import kernels
 from maxmargin.estimators.examples import Examples, Parts, present_weights
 from maxmargin.estimators.explanation import RowReader, named_by
 from maxmargin.estimators.fields import COUNT, Field, choice
+from maxmargin.estimators.inspection import in_form
 from maxmargin.estimators.kernels import check_linear, is_linear, learn_kernel, prediction_rows
 from maxmargin.estimators.lessons import Lesson
 from maxmargin.estimators.state import snapshot, transaction
 from maxmargin.estimators.structure import AnyEstimator, Call, Problem
 from maxmargin.files.corpus.opening import Corpus, CorpusSequences, open_corpus
 from maxmargin.files.parts import Draft, Stored
-from maxmargin.runtime.arrays import FloatArray, IntArray, frozen_view
+from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, frozen_view
 from maxmargin.structures.questions import k_best_outputs
 
 # Tokens, and the indices of their labels.
@@ -223,6 +224,26 @@ def weights_of(model: AnyEstimator) -> tuple[FloatArray, ...]:
     return model._structure.layout(model).unpack(model._w)
 
 
+def forget_unused(model: AnyEstimator, parts: tuple[str, ...]) -> None:
+    """Drop the names of features whose weights are all zero, as names unknown to a model score nothing.
+
+    ``parts`` are the parts of weights with one column per feature.
+    """
+    names, encoder = model.feature_names_, model._encoder
+    if not isinstance(names, list) or not isinstance(encoder, SequenceEncoder):
+        return
+    before = weights_of(model)._asdict()  # type: ignore[attr-defined]
+    used = np.any([before[part].any(axis=0) for part in parts], axis=0)
+    used[0] |= not used.any()  # no model is without features
+    kept = [name for name, is_used in zip(names, used.tolist(), strict=True) if is_used]
+    model._encoder = SequenceEncoder.restored(encoder.kind_, len(kept), kept)
+    name_features(model)
+    layout = model._structure.layout(model)
+    model._w = aligned_zeros(layout.size)
+    for name, part in layout.unpack(model._w)._asdict().items():  # type: ignore[attr-defined]
+        part[...] = before[name][:, used] if name in parts else before[name]
+
+
 def weights_part(name: str, meaning: str, linear: str = "") -> property:
     """Return a property of an estimator: one part of its weights, by its name in the problem.
 
@@ -233,6 +254,7 @@ def weights_part(name: str, meaning: str, linear: str = "") -> property:
         found: FloatArray = getattr(weights_of(self), name)
         if linear:
             check_linear(self, linear)
+            found = in_form(self, found)
         return found
 
     return property(part, doc=meaning)

@@ -169,6 +169,9 @@ class Structure(Generic[Model, Data, Output, Values]):
         """Return the number of weights, without padding, from the sizes of the model alone."""
         raise NotImplementedError
 
+    def forget_unused(self, model: Model) -> None:
+        """Drop the names of features whose weights are all zero, if features have names."""
+
     def expose(self, model: Model) -> None:
         """Set the fitted attributes that follow from the weights and the other fitted attributes."""
 

@@ -18,6 +18,7 @@ from maxmargin.estimators import kernels
 from maxmargin.estimators.examples import Parts
 from maxmargin.estimators.explanation import RowReader, named_by
 from maxmargin.estimators.fields import FLAG, LABELS, NAMES
+from maxmargin.estimators.inspection import in_form
 from maxmargin.estimators.kernels import check_linear, is_linear
 from maxmargin.estimators.parameters import TRAINING
 from maxmargin.estimators.state import StrOptions
@@ -50,7 +51,8 @@ SCALED_TEXTS = kernels.TEXTS | {
 def _coef(self: AnyEstimator) -> FloatArray:
     check_is_fitted(self)
     check_linear(self, "coef_")
-    return self._coef
+    found: FloatArray = in_form(self, self._coef)
+    return found
 
 
 COEF = property(_coef, doc="Weights of features for each label; see the class. Only linear models have them.")

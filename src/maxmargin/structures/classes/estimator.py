@@ -16,7 +16,7 @@ from maxmargin.estimators.confidence import known_states
 from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Examples, Parts, Tally, check_kind, label_weights, tally
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
-from maxmargin.estimators.inspection import NO_FEATURE, WeightTable
+from maxmargin.estimators.inspection import NO_FEATURE, WeightTable, dense
 from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, prediction_rows, with_kernel
 from maxmargin.estimators.lessons import Lesson, moments_of
 from maxmargin.estimators.parameters import Constraints
@@ -138,7 +138,7 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
         tables.check_table(model)
 
     def features(self, model: "MulticlassSVC") -> list[WeightTable]:
-        classes, weights = model.classes_.tolist(), model.coef_.T
+        classes, weights = model.classes_.tolist(), dense(model.coef_).T
         return [
             WeightTable("example", tables.feature_names(model), classes, weights),
             WeightTable("intercept", NO_FEATURE, classes, model.intercept_[None]),
@@ -210,6 +210,7 @@ class MulticlassSVC(
     Parameters
     ----------
     %(C)s
+    %(l1_ratio)s
     loss : "zero_one" or array of shape (n_classes, n_classes), default="zero_one"
         Cost 1 for every mistake, or ``loss[truth, label]``, classes in the order of ``classes_``.
     %(rescaling)s
@@ -281,6 +282,7 @@ class MulticlassSVC(
         self,
         C: float | str = "scale",
         *,
+        l1_ratio: float | None = None,
         loss: str | FloatArray = "zero_one",
         rescaling: str = "margin",
         fit_intercept: bool = True,
@@ -313,6 +315,8 @@ class MulticlassSVC(
     calibrate = confidence.calibrate
     explain = explanation.explain
     top_features = inspection.top_features
+    sparsify = inspection.sparsify
+    densify = inspection.densify
 
     coef_ = tables.COEF
     support_, dual_coef_, n_support_ = kernels.support_properties()

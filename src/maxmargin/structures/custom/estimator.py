@@ -144,6 +144,7 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object], None]):
         ``def argmax(x, w, y_true=None)``. The weights w are a read-only array; where features are dicts, an
         object with ``w[name]``, zero for a name without weight, and ``w.dot(features)``.
     %(C)s
+    %(l1_ratio)s
     n_features : int or None, default=None
         Number of weights; needed where features are pairs.
     feature_names : list, set or None, default=None
@@ -251,6 +252,7 @@ class StructuredSVC(MaxMarginEstimator[_Data, list[object], None]):
         argmax: Callable[..., object],
         C: float = 0.15,
         *,
+        l1_ratio: float | None = None,
         n_features: int | None = None,
         feature_names: Collection[Hashable] | None = None,
         nonnegative: Collection[Hashable] | None = None,

@@ -238,6 +238,7 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray], list[FloatArray]])
     Parameters
     ----------
     %(C)s
+    %(l1_ratio)s
     projective : bool, default=False
         Choose among trees without crossing arcs, in time cubic in the number of words rather than quadratic.
     single_root : bool, default=True
@@ -323,6 +324,7 @@ class DependencySVC(MaxMarginEstimator[_Data, list[IntArray], list[FloatArray]])
         self,
         C: float = 0.15,
         *,
+        l1_ratio: float | None = None,
         projective: bool = False,
         single_root: bool = True,
         loss: str = "hamming",

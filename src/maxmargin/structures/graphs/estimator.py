@@ -29,7 +29,7 @@ from maxmargin.estimators.examples import (
 )
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by, row_entries
 from maxmargin.estimators.fields import COUNT, choice
-from maxmargin.estimators.inspection import WeightTable
+from maxmargin.estimators.inspection import WeightTable, dense
 from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, prediction_rows, with_kernel
 from maxmargin.estimators.lessons import Lesson, lesson_of
 from maxmargin.estimators.parameters import HAMMING, Constraints
@@ -275,7 +275,7 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
                 raise ValueError(f"features of {part} must have a name each")
 
     def features(self, model: "GraphSVC") -> list[WeightTable]:
-        return [WeightTable("node", _node_names(model), model.classes_.tolist(), model.coef_.T)]
+        return [WeightTable("node", _node_names(model), model.classes_.tolist(), dense(model.coef_).T)]
 
     def transitions(self, model: "GraphSVC") -> list[WeightTable]:
         labels, weights = model.classes_.tolist(), model.edge_coef_
@@ -428,6 +428,7 @@ class GraphSVC(MaxMarginEstimator[GraphData, list[Labels], list[FloatArray]]):
     Parameters
     ----------
     %(C)s
+    %(l1_ratio)s
     inference : {"auto", "tree", "cut", "messages"}, default="auto"
         How to find the best labelling: exactly, where no graph has a cycle; exactly, by a minimum cut, for
         two labels; or by message passing, followed by a search that the messages guide. This search is exact
@@ -576,6 +577,7 @@ class GraphSVC(MaxMarginEstimator[GraphData, list[Labels], list[FloatArray]]):
         self,
         C: float | str = "scale",
         *,
+        l1_ratio: float | None = None,
         inference: str = "auto",
         search: int = 10_000,
         loss: str | FloatArray = "hamming",
@@ -611,6 +613,8 @@ class GraphSVC(MaxMarginEstimator[GraphData, list[Labels], list[FloatArray]]):
     calibrate = confidence.calibrate
     explain = explanation.explain
     top_features = inspection.top_features
+    sparsify = inspection.sparsify
+    densify = inspection.densify
     top_transitions = inspection.top_transitions
 
     coef_ = COEF

@@ -17,7 +17,7 @@ from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Examples, Parts, Tally, check_kind, tally
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.fields import FLAG, NAMES, choice, ints, scalar
-from maxmargin.estimators.inspection import NO_FEATURE, WeightTable
+from maxmargin.estimators.inspection import NO_FEATURE, WeightTable, dense
 from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, with_kernel
 from maxmargin.estimators.lessons import Lesson, lesson_of
 from maxmargin.estimators.parameters import HAMMING, Constraints
@@ -255,7 +255,7 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
             raise ValueError("labels must have as many coefficients each")
 
     def features(self, model: "MultilabelSVC") -> list[WeightTable]:
-        labels, weights = _label_names(model), model.coef_.T
+        labels, weights = _label_names(model), dense(model.coef_).T
         return [
             WeightTable("example", tables.feature_names(model), labels, weights),
             WeightTable("intercept", NO_FEATURE, labels, model.intercept_[None]),
@@ -383,6 +383,7 @@ class MultilabelSVC(
     Parameters
     ----------
     %(C)s
+    %(l1_ratio)s
     structure : {"auto", "independent", "tree", "full"}, default="auto"
         Which labels are joined: none, those of the tree that explains best how they occur together (Chow and
         Liu), or all. The best set is found exactly, except for "full" with more than 12 labels, where
@@ -482,6 +483,7 @@ class MultilabelSVC(
         self,
         C: float | str = "scale",
         *,
+        l1_ratio: float | None = None,
         structure: str = "auto",
         loss: str = "hamming",
         rescaling: str = "margin",
@@ -513,6 +515,8 @@ class MultilabelSVC(
     calibrate = confidence.calibrate
     explain = explanation.explain
     top_features = inspection.top_features
+    sparsify = inspection.sparsify
+    densify = inspection.densify
     top_transitions = inspection.top_transitions
 
     coef_ = tables.COEF

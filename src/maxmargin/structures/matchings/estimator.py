@@ -229,6 +229,7 @@ class MatchingSVC(MaxMarginEstimator[_Data, list[_Found], list[FloatArray]]):
     Parameters
     ----------
     %(C)s
+    %(l1_ratio)s
     wrong : float, default=1.0
         Cost of a link that is not true.
     missed : float, default=3.0
@@ -316,6 +317,7 @@ class MatchingSVC(MaxMarginEstimator[_Data, list[_Found], list[FloatArray]]):
         self,
         C: float = 0.15,
         *,
+        l1_ratio: float | None = None,
         wrong: float = 1.0,
         missed: float = 3.0,
         fertility: int = 1,

@@ -14,7 +14,7 @@ from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Examples, Parts, Tally, check_kind
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.fields import ints
-from maxmargin.estimators.inspection import WeightTable, joint_table
+from maxmargin.estimators.inspection import WeightTable, dense, joint_table
 from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, with_kernel
 from maxmargin.estimators.lessons import Lesson
 from maxmargin.estimators.parameters import HAMMING, Constraints
@@ -188,12 +188,15 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
             raise ValueError("labels must have a largest length each")
         check_choice(model.max_length_)
 
+    def forget_unused(self, model: "SegmentSVC") -> None:
+        sequences.forget_unused(model, ("inside", "first", "last"))
+
     def features(self, model: "SegmentSVC") -> list[WeightTable]:
         names, labels = sequences.feature_names(model), _label_names(model)
         parts = {"tokens": model.coef_, "first": model.first_coef_, "last": model.last_coef_}
         lengths = range(1, model.lengths_.shape[1] + 1)
         return [
-            *(WeightTable(kind, names, labels, coef.T) for kind, coef in parts.items()),
+            *(WeightTable(kind, names, labels, dense(coef).T) for kind, coef in parts.items()),
             WeightTable("length", lengths, labels, model.lengths_.T),
         ]
 
@@ -299,6 +302,7 @@ class SegmentSVC(MaxMarginEstimator[TokenData, _Segmentations, list[FloatArray]]
     Parameters
     ----------
     %(C)s
+    %(l1_ratio)s
     max_length : int, dict {label: int} or None, default=None
         Largest number of tokens of a segment, for all labels or for each label; by default the length of the
         longest training segment with the label. Time grows with the largest of them.
@@ -400,6 +404,7 @@ class SegmentSVC(MaxMarginEstimator[TokenData, _Segmentations, list[FloatArray]]
         self,
         C: float = 0.15,
         *,
+        l1_ratio: float | None = None,
         max_length: int | Mapping[object, int] | None = None,
         loss: str = "hamming",
         rescaling: str = "margin",
@@ -432,6 +437,8 @@ class SegmentSVC(MaxMarginEstimator[TokenData, _Segmentations, list[FloatArray]]
     calibrate = confidence.calibrate
     explain = explanation.explain
     top_features = inspection.top_features
+    sparsify = inspection.sparsify
+    densify = inspection.densify
     top_transitions = inspection.top_transitions
 
     coef_ = weights_part("inside", "Feature weights of each label, for all tokens of a segment.", "coef_")

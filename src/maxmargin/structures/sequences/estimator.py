@@ -26,7 +26,7 @@ from maxmargin.estimators.examples import (
 )
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.fields import FLAG, choice, flags
-from maxmargin.estimators.inspection import WeightTable, by_name, joint_table
+from maxmargin.estimators.inspection import WeightTable, by_name, dense, joint_table
 from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, with_kernel
 from maxmargin.estimators.lessons import Lesson
 from maxmargin.estimators.parameters import HAMMING, Constraints
@@ -205,9 +205,12 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
     def check(self, model: "ChainSVC") -> None:
         sequences.check_tokens(model)
 
+    def forget_unused(self, model: "ChainSVC") -> None:
+        sequences.forget_unused(model, ("unary",))
+
     def features(self, model: "ChainSVC") -> list[WeightTable]:
         names = sequences.feature_names(model)
-        return [WeightTable("token", names, model.classes_.tolist(), model.coef_.T)]
+        return [WeightTable("token", names, model.classes_.tolist(), dense(model.coef_).T)]
 
     def transitions(self, model: "ChainSVC") -> list[WeightTable]:
         labels, pairs = model.classes_.tolist(), _pairs(model)
@@ -273,6 +276,7 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
     Parameters
     ----------
     %(C)s
+    %(l1_ratio)s
     order : {1, 2}, default=1
         Number of labels that the next one depends on. An oracle of second order takes n_labels times longer.
     loss : {"hamming", "normalized_hamming"} or array (n_labels, n_labels), default="hamming"
@@ -400,6 +404,7 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
         self,
         C: float = 0.15,
         *,
+        l1_ratio: float | None = None,
         order: int = 1,
         loss: str | FloatArray = "hamming",
         rescaling: str = "margin",
@@ -435,6 +440,8 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
     calibrate = confidence.calibrate
     explain = explanation.explain
     top_features = inspection.top_features
+    sparsify = inspection.sparsify
+    densify = inspection.densify
     top_transitions = inspection.top_transitions
 
     coef_ = weights_part("unary", "Feature weights of each label.", linear="coef_")
