@@ -363,3 +363,9 @@ def test_sklearn_crfsuite_runs_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("next:word:barks", "N") in crf.state_features_
     for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn_crfsuite"]:
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_items_have_no_vectors_as_those_of_python_crfsuite_have_none() -> None:
+    message = "feature 'a:b' of token 1 of sequence 0 of X is an array, which ItemSequence does not take"
+    with pytest.raises(TypeError, match=message):
+        ours.ItemSequence([{"a": 1}, {"a": {"b": np.ones(2)}}])

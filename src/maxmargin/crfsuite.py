@@ -93,6 +93,12 @@ def _numbered(pyseq: object) -> NumberedSequences:
     if kind not in ("dicts", "strings"):
         raise TypeError("items must be dicts or lists of strings, got numbers; give them names.")
     features = read_nested(plain_tokens(sequences, kind), _SIGN)
+    if features.vectors:
+        token, name, _ = features.vectors[0]
+        raise TypeError(
+            f"feature {quoted(name)} of {features.place(token)} is an array, which ItemSequence does not "
+            "take, but ChainSVC does."
+        )
     names, codes = learn(features.bags, int(features.sizes.sum()))
     return NumberedSequences(names, codes, features.values, features.counts, features.offsets)
 

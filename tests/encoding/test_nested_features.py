@@ -295,10 +295,10 @@ def itself() -> dict[str, Any]:
 
 WRONG = {
     "array": (
-        {"next": {"word": np.ones(2)}},
-        TypeError,
-        "feature 'next:word' of token 1 of sequence 1 of X is an ndarray of shape (2,), expected a finite "
-        "number, a bool, a str, or a dict or list of features; remove or replace it.",
+        {"next": {"word": np.ones((2, 2))}},
+        ValueError,
+        "token 1 of sequence 1 of X has the feature 'next:word', an ndarray of shape (2, 2), expected "
+        "numbers in an array with one axis.",
     ),
     "none": ({"next": {"word": None}}, TypeError, "feature 'next:word' of token 1 of sequence 1"),
     "object": ({"a": {"b": {"c": object()}}}, TypeError, "feature 'a:b:c' of token 1 of sequence 1"),

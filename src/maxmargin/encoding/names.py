@@ -3,13 +3,14 @@
 Tokens are dicts or lists of strings, and may have dicts and collections within dicts, which are named as
 python-crfsuite names them. ``{"next": {"word": "dog", "tags": ["N", "V"]}}`` has the features
 ``next:word=dog``, ``next:tags:N`` and ``next:tags:V``. The feature of a text is ``name=text`` at any depth,
-as it is in flat dicts; this is how python-crfsuite documents it, and it stores ``name:text``.
+as it is in flat dicts; this is how python-crfsuite documents it, and it stores ``name:text``. The numbers of
+an array are features, too: ``{"emb": v}`` has ``emb[0]``, ``emb[1]`` and so on.
 
 Names are numbered by a dict, and many names at once by the table that compiled code searches (`Vocabulary`).
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence, Sized
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain, compress, count, repeat
@@ -29,6 +30,7 @@ from maxmargin.encoding.kinds import (
     chunk_edges,
     first_not_finite,
     is_empty,
+    is_numeric,
     kind_of,
     kind_of_token,
     mixture,
@@ -53,6 +55,14 @@ _TEXTS, _NESTED = (str, bytes), (dict, list, tuple, set, frozenset, Mapping)
 _NUMBERS = (bool, int, float)
 
 
+class Vector(NamedTuple):
+    """A feature of a token that is an array: its number j is the value of the feature ``name[j]``."""
+
+    token: int
+    name: str
+    numbers: NDArray[np.number]
+
+
 class NamedFeatures(NamedTuple):
     """Named features of all tokens.
 
@@ -70,6 +80,8 @@ class NamedFeatures(NamedTuple):
         One value per feature; None if all are one.
     words : Words
         What error messages call sequences and tokens.
+    vectors : sequence of Vector
+        The features that are arrays, in the order of tokens; no other field counts them.
     """
 
     tokens: Sequence[Collection[str]]
@@ -79,10 +91,68 @@ class NamedFeatures(NamedTuple):
     sizes: NDArray[np.int64]
     values: NDArray[np.float64] | None
     words: Words = SEQUENCES
+    vectors: Sequence[Vector] = ()
 
     def place(self, token: int) -> str:
         """Return a description of the position of a token."""
         return place(self.offsets, token, self.words)
+
+    def check_vectors(self, known: Container[str]) -> None:
+        """Raise unless vectors are as long as those whose features are known, if they are."""
+        for vector in {vector.name: vector for vector in self.vectors}.values():
+            name, width = vector.name, len(vector.numbers)
+            ends = f"{name}[{width - 1}]" in known and f"{name}[{width}]" not in known
+            if f"{name}[0]" in known and not ends:
+                expected = next(k for k in count() if f"{name}[{k}]" not in known)
+                message = _other_length(name, width, f"{expected} as in fit")
+                raise ValueError(f"{self.place(vector.token)} has the feature {message}")
+
+    def with_vectors(self, codes: Codes, number: Callable[[str], int]) -> "CodedFeatures":
+        """Return all features of each token: those of vectors, whose names have numbers, after the others.
+
+        Parameters
+        ----------
+        codes : ndarray of int32
+            The number of each feature that is not of a vector.
+        number : callable
+            Returns the number of a name.
+        """
+        if not self.vectors:
+            return CodedFeatures(codes, self.counts, self.values)
+        numbers = {vector.name: len(vector.numbers) for vector in self.vectors}
+        of_vector = {
+            name: np.array([number(f"{name}[{j}]") for j in range(width)], dtype=np.int32)
+            for name, width in numbers.items()
+        }
+        more = np.zeros(len(self.counts), dtype=np.int64)
+        np.add.at(more, [vector.token for vector in self.vectors], [len(v.numbers) for v in self.vectors])
+        counts = self.counts + more
+        stops = np.cumsum(counts)
+        found, values = np.empty(stops[-1], dtype=np.int32), np.ones(stops[-1])
+        places = np.arange(len(codes)) + np.repeat(np.cumsum(more) - more, self.counts)
+        found[places] = codes
+        if self.values is not None:
+            values[places] = self.values
+        begins = (stops - more).tolist()
+        for token, name, entries in self.vectors:
+            begin, end = begins[token], begins[token] + len(entries)
+            found[begin:end], values[begin:end], begins[token] = of_vector[name], entries, end
+        bad = first_not_finite(values)
+        if bad is not None:
+            where = self.place(int(np.searchsorted(stops, bad, side="right")))
+            raise ValueError(f"{where} has a vector with {values[bad]}, expected finite numbers; replace it.")
+        return CodedFeatures(found, counts, values)
+
+
+class CodedFeatures(NamedTuple):
+    """The features of all tokens: their numbers, how many each token has, and their values.
+
+    Values that are all one are None.
+    """
+
+    codes: Codes
+    counts: NDArray[np.int64]
+    values: NDArray[np.float64] | None
 
 
 def read_named(sequences: list[object], kind: Kind, words: Words = SEQUENCES) -> NamedFeatures:
@@ -115,9 +185,9 @@ def read_nested(features: NamedFeatures, sign: str = "=") -> NamedFeatures:
     This is the slowest reader, and the one that says which name is wrong; flat dicts and lists of strings do
     without it.
     """
-    bags, values = flattened(features.tokens, features.place, sign)
+    bags, values, vectors = flattened(features.tokens, features.place, sign)
     sizes = _lengths(bags)
-    features = features._replace(tokens=bags, counts=sizes, bags=bags, sizes=sizes)
+    features = features._replace(tokens=bags, counts=sizes, bags=bags, sizes=sizes, vectors=vectors)
     return features._replace(values=_checked_numbers(features, values, set(map(type, values))))
 
 
@@ -238,7 +308,7 @@ def _wrong_value(features: NamedFeatures, k: int, value: object) -> str:
     name = next(name for j, name in enumerate(names) if j == k)
     return (
         f"feature {quoted(name)} of {features.place(token)} is {described(value)}, expected a "
-        "finite number, a bool, a str, or a dict or list of features; remove or replace it."
+        "finite number, a bool, a str, a vector, or a dict or list of features; remove or replace it."
     )
 
 
@@ -246,9 +316,13 @@ class _NotAName(Exception):
     """Something else than a text as a name; the message says what it is and where."""
 
 
+class _NotAVector(Exception):
+    """An array that cannot be the value of a feature; the message says why."""
+
+
 def flattened(
     tokens: Sequence[Collection[object]], place: Callable[[int], str], sign: str = "="
-) -> tuple[list[list[str]], list[object]]:
+) -> tuple[list[list[str]], list[object], list[Vector]]:
     """Return the names of the features of each token, and the values of all features, in the same order.
 
     Parameters
@@ -265,25 +339,38 @@ def flattened(
     bags : list of lists of str
     values : list
         Numbers as they are given, not checked; a text where the value is one.
+    vectors : list of Vector
+        The features that are arrays, which are not among the others; those of one name are equally long.
     """
     bags: list[list[str]] = []
     values: list[object] = []
+    vectors: list[Vector] = []
+    widths: dict[str, int] = {}
     for t, token in enumerate(tokens):
         names: list[str] = []
+        arrays: list[tuple[str, object]] = []
         try:
-            _add(token, "", sign, names, values)
+            _add(token, "", sign, names, values, arrays)
+            vectors += [Vector(t, name, _vector(value, name, widths)) for name, value in arrays]
         except _NotAName as error:
             raise TypeError(f"{place(t)} has the feature {error}") from None
+        except _NotAVector as error:
+            raise ValueError(f"{place(t)} has the feature {error}") from None
         except RecursionError:
             raise ValueError(
                 f"{place(t)} has hundreds of dicts within dicts, or one within itself; flatten them."
             ) from None
         bags.append(names)
-    return bags, values
+    return bags, values, vectors
 
 
 def _add(
-    features: Collection[object], within: str, sign: str, names: list[str], values: list[object]
+    features: Collection[object],
+    within: str,
+    sign: str,
+    names: list[str],
+    values: list[object],
+    arrays: list[tuple[str, object]],
 ) -> None:
     """Append the names and values of a dict, or of a collection of names."""
     if not isinstance(features, Mapping):
@@ -299,7 +386,10 @@ def _add(
             value = value if type(value) is str else _text(value, name + _WITHIN)
             name += sign + value
         elif type(value) not in _NUMBERS and isinstance(value, _NESTED):
-            _add(value, name + _WITHIN, sign, names, values)
+            _add(value, name + _WITHIN, sign, names, values, arrays)
+            continue
+        elif type(value) not in _NUMBERS and hasattr(value, "__array__") and np.ndim(value):
+            arrays.append((name, value))
             continue
         names.append(name)
         values.append(value)
@@ -312,12 +402,29 @@ def _text(name: object, within: str) -> str:
     inside = f" in {quoted(within[:-1])}" if within else ""
     if not isinstance(name, bytes):
         raise _NotAName(
-            f"{described(name)}{inside}, expected a string; use a dict {{name: number}} for numeric features."
+            f"{described(name)}{inside}, expected a string; use a dict {{name: number}}, or an array, for "
+            "numeric features."
         )
     try:
         return name.decode()
     except UnicodeDecodeError:
         raise _NotAName(f"{quoted(name)}{inside}, expected text in UTF-8; decode it.") from None
+
+
+def _vector(value: Any, name: str, widths: dict[str, int]) -> NDArray[np.number]:
+    """Return a vector of numbers, as long as those of its name before it."""
+    array = np.asarray(value)
+    if array.ndim != 1 or not len(array) or not is_numeric(array.dtype):
+        raise _NotAVector(f"{quoted(name)}, {described(value)}, expected numbers in an array with one axis.")
+    if len(array) != widths.setdefault(name, len(array)):
+        raise _NotAVector(_other_length(name, len(array), f"{widths[name]} as before it"))
+    return array
+
+
+def _other_length(name: str, got: int, expected: str) -> str:
+    return (
+        f"{quoted(name)} of {got} numbers, expected {expected}; give all vectors of one name the same length."
+    )
 
 
 class Vocabulary:

@@ -89,10 +89,18 @@ def numbered(sequences: list[object], kind: Kind, words: Words = SEQUENCES) -> N
     """Number the named features of sequences whose tokens are dicts or collections of strings."""
     features = read_named(sequences, kind, words)
     try:
-        names, codes = learn(features.bags, int(features.sizes.sum()))
+        return number(features)
     except TypeError:
-        features = read_nested(features)
-        names, codes = learn(features.bags, int(features.sizes.sum()))
+        return number(read_nested(features))
+
+
+def number(features: NamedFeatures) -> NumberedSequences:
+    """Number named features in order of first appearance, those of vectors after the others."""
+    names, codes = learn(features.bags, int(features.sizes.sum()))
+    if features.vectors:
+        known = dict(zip(names, range(len(names)), strict=True))
+        codes, counts, values = features.with_vectors(codes, lambda name: known.setdefault(name, len(known)))
+        return NumberedSequences(list(known), codes, values, counts, features.offsets)
     return NumberedSequences(names, codes, features.values, features.counts, features.offsets)
 
 
@@ -114,16 +122,18 @@ class SequenceEncoder:
 
     * a 2-D array of numbers, of shape (length, n_features);
     * a sparse matrix of that shape;
-    * a list of dicts, one per token, ``{name: number | bool | str | dict | collection of strings}``;
-      the text s as a value makes the feature ``"name=s"`` with value 1; the features of a dict, and the
-      strings of a list, tuple or set, have the prefix ``"name:"``;
+    * a list of dicts, one per token, ``{name: number | bool | str | vector | dict | collection of strings}``;
+      the text s as a value makes the feature ``"name=s"`` with value 1; number j of a vector, an array with
+      one axis, is the value of ``"name[j]"``; the features of a dict, and the strings of a list, tuple or
+      set, have the prefix ``"name:"``;
     * a list of collections of strings, one per token: the names of features with value 1.
 
     Values of the same name in a token are added. Strings may be bytes in UTF-8.
 
     All sequences of X must be arrays, or sparse matrices, or have named features; some may be empty. Named
     features, those of dicts and strings, are numbered in order of first appearance in `fit` (sorted within a
-    set). `transform` ignores names that did not occur in `fit`.
+    set, those of vectors after all others). `transform` ignores names that did not occur in `fit`. Vectors of
+    one name are equally long.
 
     Parameters
     ----------
@@ -291,7 +301,11 @@ class SequenceEncoder:
         except TypeError:
             features = read_nested(features)
             codes = vocabulary.lookup(features.bags, features.sizes)
-        rows = sparse_rows(codes, features.counts, features.values, len(vocabulary))
+        if features.vectors:
+            features.check_vectors(vocabulary.codes)
+        unknown = len(vocabulary)
+        found = features.with_vectors(codes, lambda name: vocabulary.codes.get(name, unknown))
+        rows = sparse_rows(found.codes, found.counts, found.values, unknown)
         return Tokens(rows, features.offsets)
 
     def _renumber(self, vocabulary: Vocabulary, X: NumberedSequences) -> Tokens:

@@ -50,10 +50,11 @@ TEXTS = kernels.TEXTS | {
     "X": """
         X : list of sequences
             Each is a 2-D array or sparse matrix with one row per token, or a list with one dict or one
-            iterable of strings per token. Dicts have numbers, bools, strings, lists of strings or dicts
-            as values. All sequences of all calls are of the same kind. Empty sequences have an empty
-            output, and change nothing in training. Arrays may be read in place: do not change them during
-            a call. `fit` also takes a corpus, or its directory, without y (`encode_files`).
+            iterable of strings per token. Dicts have numbers, bools, strings, vectors (arrays with one
+            axis), lists of strings or dicts as values. All sequences of all calls are of the same kind.
+            Empty sequences have an empty output, and change nothing in training. Arrays may be read in
+            place: do not change them during a call. `fit` also takes a corpus, or its directory, without y
+            (`encode_files`).
         """,
 }
 _OBJECTS, _HASHED = "objects", "hashed"
