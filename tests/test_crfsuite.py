@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from maxmargin import ChainSVC, FileError, MulticlassSVC, load
 from maxmargin import crfsuite as ours
@@ -141,6 +143,31 @@ def test_what_crfsuite_refuses_is_refused_in_kind(theirs: Any, tmp_path: Path, f
     with pytest.raises(expected.type) as found:
         call(ours, file)
     assert "\n" not in str(found.value)
+
+
+NAME = st.sampled_from(["word", "the", "word:the", "next", "n", "last", "other"])
+LEAF = NAME | st.floats(-2.0, 2.0) | st.booleans() | st.lists(NAME, max_size=2) | st.sets(NAME, max_size=2)
+NESTED = st.recursive(LEAF, lambda inner: st.dictionaries(NAME, inner, max_size=3), max_leaves=5)
+
+
+@given(x=st.lists(st.dictionaries(NAME, NESTED, max_size=4) | st.lists(NAME, max_size=3), max_size=5))
+def test_tagging_without_the_estimator_has_its_labels(file: Path, x: Any) -> None:
+    tagger = opened(file)
+    assert tagger.tag(x) == load(file).predict(ours.ItemSequence(x)._numbered)[0]
+    assert "_estimator" not in vars(tagger._predictor)
+    assert tagger.tag(ours.ItemSequence(x)) == tagger.tag(x)
+
+
+@pytest.mark.compiled
+def test_a_process_that_tags_does_not_import_the_estimator(file: Path) -> None:
+    program = (
+        "import sys; from maxmargin import crfsuite; tagger = crfsuite.Tagger(); tagger.open(sys.argv[1]);"
+        "print(tagger.tag([{'next': {'word': 'dog'}}]), *{'scipy', 'numba', 'sklearn'} & set(sys.modules))"
+    )
+    opened(file)  # compiles the loops that are not on disk
+    run = [sys.executable, "-c", program, str(file)]
+    said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert said.strip() == str(opened(file).tag([{"next": {"word": "dog"}}]))
 
 
 def test_unknown_labels_are_refused(file: Path) -> None:

@@ -10,19 +10,19 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
-from maxmargin.encoding.kinds import as_sequences, find_kind, is_empty
-from maxmargin.encoding.names import learn, plain_tokens, read_nested
-from maxmargin.encoding.sequences import NumberedSequences
-from maxmargin.estimators.model_files import load
-from maxmargin.runtime.arrays import FloatArray
+from maxmargin.estimators.predictor import Predictor
 from maxmargin.runtime.wording import described, errors_of, frames_to_user, quoted
-from maxmargin.structures.sequences.estimator import ChainSVC
+
+if TYPE_CHECKING:  # tagging starts without the estimator
+    from maxmargin.encoding.sequences import NumberedSequences
+    from maxmargin.runtime.arrays import FloatArray
+    from maxmargin.structures.sequences.estimator import ChainSVC
 
 __all__ = ["ItemSequence", "ParsedDump", "Tagger", "Trainer"]
 
@@ -87,7 +87,11 @@ class ItemSequence:
 
 
 @errors_of("ItemSequence")
-def _numbered(pyseq: object) -> NumberedSequences:
+def _numbered(pyseq: object) -> "NumberedSequences":
+    from maxmargin.encoding.kinds import as_sequences, find_kind, is_empty
+    from maxmargin.encoding.names import learn, plain_tokens, read_nested
+    from maxmargin.encoding.sequences import NumberedSequences
+
     (items,) = sequences = as_sequences([pyseq])
     kind = "strings" if is_empty(items) else find_kind(sequences)
     if kind not in ("dicts", "strings"):
@@ -103,11 +107,11 @@ def _numbered(pyseq: object) -> NumberedSequences:
     return NumberedSequences(names, codes, features.values, features.counts, features.offsets)
 
 
-def _joined(names: list[str], sequences: list[NumberedSequences]) -> NumberedSequences:
+def _joined(names: list[str], sequences: "list[NumberedSequences]") -> "NumberedSequences":
     """Return sequences whose codes are those of the names as one."""
     _, codes, values, counts, offsets = zip(*sequences, strict=True)
     of_all = [np.ones(len(c)) if v is None else v for v, c in zip(values, codes, strict=True)]
-    return NumberedSequences(
+    return type(sequences[0])(
         names,
         np.concatenate(codes),
         None if all(v is None for v in values) else np.concatenate(of_all),
@@ -156,8 +160,10 @@ class Trainer:
         params: Mapping[str, object] | None = None,
         verbose: bool = True,
         *,
-        estimator: ChainSVC | None = None,
+        estimator: "ChainSVC | None" = None,
     ) -> None:
+        from maxmargin.structures.sequences.estimator import ChainSVC
+
         self.verbose = verbose
         self._estimator = ChainSVC(probability=True, random_state=0) if estimator is None else estimator
         self.clear()
@@ -227,8 +233,12 @@ class Trainer:
         if model != "":
             fitted.save(model)
 
-    def _prepared(self, n: int) -> ChainSVC:
+    def _prepared(self, n: int) -> "ChainSVC":
         """Return the estimator, with its counterparts of parameters; warn of the others."""
+        from sklearn.base import clone
+
+        from maxmargin.structures.sequences.estimator import ChainSVC
+
         found, defaults = clone(self._estimator), _ALGORITHMS[self._algorithm]
         changed = {name: value for name, value in self._params.items() if value != defaults[name]}
         ignored = [name for name in changed if name not in _COUNTED_FOR]
@@ -282,10 +292,13 @@ class ParsedDump(NamedTuple):
 
 
 class Tagger:
-    """Labels sequences by a model that `Trainer`, or ``ChainSVC.save``, has written."""
+    """Labels sequences by a model that `Trainer`, or ``ChainSVC.save``, has written.
 
-    _model: ChainSVC | None
-    _marginals: FloatArray | None
+    Tagging starts at once, as `maxmargin.Predictor` does. The other methods load the estimator, so the file
+    has to stay as it is for them.
+    """
+
+    _predictor: Predictor | None
 
     def __init__(self) -> None:
         self.close()
@@ -295,53 +308,72 @@ class Tagger:
         with open(name, "rb") as stream:
             if stream.read(4) == b"lCRF":
                 raise OSError(f"Tagger: {name} is a model of crfsuite, expected one of maxmargin; train it.")
-        model = load(name)
-        if not isinstance(model, ChainSVC) or model.order != 1 or model.feature_names_ is None:
-            raise ValueError(f"Tagger: {name} must hold a ChainSVC of order 1 with names, got {model}.")
-        self._model = model
+        predictor = Predictor(name)
+        if predictor._tagger is None:
+            from maxmargin.structures.sequences.estimator import ChainSVC
+
+            model = predictor._estimator
+            if not isinstance(model, ChainSVC) or model.order != 1 or model.feature_names_ is None:
+                raise ValueError(f"Tagger: {name} must hold a ChainSVC of order 1 with names, got {model}.")
+        self._predictor = predictor
         return contextlib.closing(self)
 
     def close(self) -> None:
         """Forget the model and the sequence."""
-        self._model = None
+        self._predictor = None
         self.set([])
 
     def labels(self) -> list[str]:
         """Return the labels, sorted."""
-        return [str(label) for label in self._opened().classes_]
+        tagger = self._opened()._tagger
+        return tagger.labels if tagger is not None else [str(label) for label in self._model().classes_]
 
     def set(self, xseq: object) -> None:
         """Take a sequence, for the methods that follow."""
-        self._x, self._marginals = ItemSequence(xseq), None
+        self._given = xseq if isinstance(xseq, list | tuple) else ItemSequence(xseq)
+        self.__dict__.pop("_x", None)
+        self.__dict__.pop("_marginals", None)
+
+    @cached_property
+    def _x(self) -> ItemSequence:
+        return ItemSequence(self._given)
+
+    @cached_property
+    def _marginals(self) -> "FloatArray":
+        return self._model().predict_marginals(self._x._numbered)[0]  # type: ignore[attr-defined, no-any-return]
 
     def tag(self, xseq: object = None) -> list[str]:
         """Return the labels of a sequence, or of the last one again."""
-        model = self._opened()
+        tagger = self._opened()._tagger
         if xseq is not None:
             self.set(xseq)
-        return [str(label) for label in model.predict(self._x._numbered)[0]]
+        found = None if tagger is None else tagger.predict([self._given], _SIGN)
+        if found is None:
+            found = self._model().predict(self._x._numbered)
+        return [str(label) for label in found[0]]
 
     def marginal(self, y: str, pos: int) -> float:
         """Return the probability of a label at a position of the last sequence, by `predict_marginals`."""
-        model, (label,) = self._opened(), self._numbers([y])
+        (label,) = self._numbers([y])
         if not 0 <= pos < len(self._x):
             raise ValueError(f"The position, {pos} is out of range of {len(self._x)}")
-        if self._marginals is None:
-            self._marginals = model.predict_marginals(self._x._numbered)[0]
         return float(self._marginals[pos, label])
 
     def probability(self, yseq: Iterable[str]) -> float:
         """Return the probability of all labels of the last sequence together."""
-        model, y = self._opened(), self._numbers(yseq)
+        model, y = self._model(), self._numbers(yseq)
         _check_lengths(len(self._x), len(y))
         if not hasattr(model, "temperature_"):
             raise ValueError("Tagger: probabilities need a temperature; train ChainSVC(probability=True).")
         return float(np.exp(_log_probability(*_scores(model, self._x._numbered), y))) if y else 1.0
 
-    def _opened(self) -> ChainSVC:
-        if self._model is None:
+    def _opened(self) -> Predictor:
+        if self._predictor is None:
             raise ValueError("The tagger is not opened")
-        return self._model
+        return self._predictor
+
+    def _model(self) -> Any:
+        return self._opened()._estimator
 
     def _numbers(self, labels: Iterable[str]) -> list[int]:
         known = {label: k for k, label in enumerate(self.labels())}
@@ -353,7 +385,7 @@ class Tagger:
 
     def info(self) -> ParsedDump:
         """Return the weights of the model by name."""
-        model, labels = self._opened(), self.labels()
+        model, labels = self._model(), self.labels()
         pairs: dict[Any, float] = {k: w for k, w in model.transition_features_.items() if None not in k}
         states: dict[Any, float] = dict(model.state_features_)
         for name, weights in ((_FIRST, model.start_), (_LAST, model.end_)):
@@ -384,7 +416,7 @@ def _listed(names: Iterable[str]) -> dict[str, str]:
     return {name: str(k) for k, name in enumerate(dict.fromkeys(names))}
 
 
-def _scores(model: ChainSVC, x: NumberedSequences) -> tuple[FloatArray, FloatArray]:
+def _scores(model: "ChainSVC", x: "NumberedSequences") -> "tuple[FloatArray, FloatArray]":
     """Return the scores of labels at positions, and of pairs, divided by the temperature.
 
     The last row of pairs is for the start, the last column for the end. Forbidden pairs have no chance.
@@ -397,7 +429,7 @@ def _scores(model: ChainSVC, x: NumberedSequences) -> tuple[FloatArray, FloatArr
     return rows @ model.coef_.T / model.temperature_, pairs / model.temperature_
 
 
-def _log_probability(unary: FloatArray, pairs: FloatArray, y: list[int]) -> float:
+def _log_probability(unary: "FloatArray", pairs: "FloatArray", y: list[int]) -> float:
     r"""Return log p(y), where p(y) is proportional to the exponential of the score.
 
     .. math:: v_1(k) = b_k + u_1(k), \quad v_t(k) = u_t(k) + \log \sum_j e^{v_{t-1}(j) + p(j, k)}, \quad

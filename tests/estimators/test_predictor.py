@@ -48,13 +48,20 @@ def predictor(saved: Path) -> Predictor:
 
 NAME = st.sampled_from([*NAMES, "unknown"])
 NUMBER = st.floats(-3.0, 3.0) | st.integers(-2, 2) | st.booleans()
-FLAT = st.dictionaries(NAME, NUMBER | st.sampled_from(["x", "", "c"]), max_size=5)
-NAMED = st.lists(NAME, max_size=5) | st.sets(NAME, max_size=5) | st.lists(NAME, max_size=3).map(tuple)
-SIMPLE = st.lists(FLAT | NAMED, max_size=4)
-ODD = st.sampled_from(
-    [{"a": {"b": 2}}, {"a": ["b", "x"]}, {b"a": 1}, [b"a"], {"a": Decimal("0.5")}, {"a": np.float32(0.5)}]
+ITSELF: dict[str, object] = {}
+ITSELF["a"] = ITSELF
+VALUE = NUMBER | st.sampled_from(["x", "", "c"]) | st.lists(NAME, max_size=3) | st.sets(NAME, max_size=3)
+DICT = st.dictionaries(
+    NAME,
+    st.recursive(VALUE, lambda inner: st.dictionaries(NAME, inner, max_size=3), max_leaves=5),
+    max_size=5,
 )
-SEQUENCES = st.lists(SIMPLE | st.lists(FLAT | NAMED | ODD, max_size=3), max_size=4)
+NAMED = st.lists(NAME, max_size=5) | st.sets(NAME, max_size=5) | st.lists(NAME, max_size=3).map(tuple)
+SIMPLE = st.lists(DICT | NAMED, max_size=4)
+ODD = st.sampled_from(
+    [{b"a": 1}, [b"a"], {"a": b"x"}, {"a": [b"b"]}, {"a": Decimal("0.5")}, {"a": {"b": np.float32(0.5)}}]
+)
+SEQUENCES = st.lists(SIMPLE | st.lists(DICT | NAMED | ODD, max_size=3), max_size=4)
 
 
 @given(X=SEQUENCES)
@@ -90,6 +97,9 @@ def test_real_weights_give_the_labels_of_the_estimator_to_the_last_bit(tmp_path)
         [["the", "dog"]],
         [[{"a": float("nan")}]],
         [[{"a": None}]],
+        [[{"a": {"b": None}}]],
+        [[{"a": ["b", 1]}]],
+        [[ITSELF]],
         [[{1: True}]],
         [[{1: False}]],
         [[[1.0, 2.0]]],
@@ -188,7 +198,7 @@ def test_two_models_are_never_mixed(saved, tmp_path):
     model_of(NAMES).save(path)
     predictor.predict_single([["a"]])
     with pytest.raises(ValueError, match="must stay as it was"):
-        predictor.predict_single([{"a": {"b": 2}}])
+        predictor.predict_single([{b"a": 2}])
 
 
 @pytest.mark.compiled

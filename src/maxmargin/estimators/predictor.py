@@ -16,8 +16,8 @@ class Predictor:
     It predicts what ``load(path)`` predicts. `ChainSVC` with named features, ``order=1``, a linear kernel and
     labels that are strings, but without ``forbidden``, needs neither NumPy, SciPy, Numba nor scikit-learn for
     it: processes start sooner and take less memory, and single sequences less time. Other models, and
-    sequences of other forms than lists of flat dicts or of lists of strings, go through the estimator, which
-    is loaded when it is first needed.
+    sequences of other forms than lists of dicts or of lists of strings, go through the estimator, which is
+    loaded when it is first needed.
 
     Several threads may use one predictor. To replace a model, write its file and make another predictor.
 

@@ -234,6 +234,7 @@ _LINE, _TOKENS, _LONGEST_LINE = 1 << 14, 1 << 9, 1 << 20
 # Sequences of named features that are tagged at a time; and the most names of a token, as of a line.
 _AT_ONCE, _MOST_NAMES = 64, _LONGEST_LINE - 1
 _BATCH = 64  # names that are looked up at a time
+_COLLECTIONS = {list, tuple, set, frozenset}
 
 
 class Tagged(NamedTuple):
@@ -328,11 +329,11 @@ class Tagger:
         n_sequences = codes.count(END_OF_SEQUENCE)
         return Tagged("".join(map(self._texts.__getitem__, codes)), n_sequences, len(codes) - n_sequences)
 
-    def predict(self, X: Sequence[object]) -> list[list[str]] | None:
+    def predict(self, X: Sequence[object], sign: str = "=") -> list[list[str]] | None:
         """Return the labels of sequences; or None unless `features_of` reads all of them."""
         found: list[list[str]] = []
         for start in range(0, len(X), _AT_ONCE):
-            features = features_of(X[start : start + _AT_ONCE])
+            features = features_of(X[start : start + _AT_ONCE], sign)
             if features is None:
                 return None
             labels = map(self.labels.__getitem__, self._of_features(features))
@@ -415,11 +416,12 @@ class Features(NamedTuple):
     factors: "array[float]"
 
 
-def features_of(X: Sequence[object]) -> Features | None:
+def features_of(X: Sequence[object], sign: str = "=") -> Features | None:
     """Return the named features of sequences; None if they are of another form than these, or faulty.
 
-    Each sequence is a list or a tuple. Its tokens are dicts of names and texts, truth values or finite
-    numbers; or lists, tuples or sets of names. `SequenceEncoder` reads these in the same way.
+    Each sequence is a list or a tuple. Its tokens are dicts of names and texts, truth values, finite numbers,
+    and further dicts or collections of names; or lists, tuples or sets of names. `SequenceEncoder` reads
+    these in the same way. The sign stands between a name and its text.
     """
     names: list[str] = []
     counts: list[int] = []
@@ -431,14 +433,14 @@ def features_of(X: Sequence[object]) -> Features | None:
             for token in tokens:  # type: ignore[attr-defined]
                 before = len(names)
                 if type(token) is dict:
-                    _add_dict(token, names, values)
-                elif type(token) in (list, tuple, set, frozenset):
+                    _add_dict(token, "", sign, names, values)
+                elif type(token) in _COLLECTIONS:
                     names += token
                 else:
                     return None
                 counts.append(len(names) - before)
         text, end = _joined(names)
-    except (TypeError, OverflowError):
+    except (TypeError, OverflowError, RecursionError):
         return None
     if max(counts, default=0) > _MOST_NAMES or not all(map(math.isfinite, values.values())):
         return None
@@ -448,17 +450,24 @@ def features_of(X: Sequence[object]) -> Features | None:
     return Features(text, end, counts, list(map(len, X)), factors)  # type: ignore[arg-type]
 
 
-def _add_dict(token: dict[str, object], names: list[str], values: dict[int, float]) -> None:
+def _add_dict(
+    token: dict[str, object], within: str, sign: str, names: list[str], values: dict[int, float]
+) -> None:
     """Append the names of the features of a token; raise TypeError if they are of another form."""
     for key, value in token.items():
+        name = within + key
         if type(value) is str:
-            names.append(key + "=" + value)
-        elif value is True or (value is False and type(key) is str):
-            names += [key] if value else ()
+            names.append(name + sign + value)
+        elif value is True or value is False:
+            names += [name] if value else ()
+        elif type(value) is dict:
+            _add_dict(value, name + ":", sign, names, values)
+        elif type(value) in _COLLECTIONS:
+            names += [name + ":" + each for each in value]  # type: ignore[attr-defined]
         elif type(value) is float or isinstance(value, Real):  # the latter takes longer to find out
             if value != 1.0:
                 values[len(names)] = float(value)
-            names.append(key)
+            names.append(name)
         else:
             raise TypeError("a value of another form")
 
