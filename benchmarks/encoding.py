@@ -27,9 +27,8 @@ from _measure import Figure, Target, Times, print_figures, ratio
 from _problems import if_there
 from maxmargin.datasets import load_conll2000
 from maxmargin.encoding import sequences
-from maxmargin.encoding.checked import checked_numbers, checked_offsets
 from maxmargin.encoding.kinds import Tokens
-from maxmargin.encoding.labels import encode_labels
+from maxmargin.encoding.labels import checked_numbers, checked_offsets, encode_labels
 from maxmargin.encoding.matrices import checked_csr
 from maxmargin.encoding.names import Bags, Vocabulary
 from maxmargin.encoding.sequences import SequenceEncoder

@@ -52,7 +52,7 @@ from maxmargin.problems import Chain, GaussianKernel, Kernelised, Multiclass
 from maxmargin.solving.decoding import decode_all, decoding_work, predictions
 from maxmargin.solving.result import Progress
 from maxmargin.structures import kernelised
-from maxmargin.structures.columns import GROUP, add_columns
+from maxmargin.structures.kernel_functions import GROUP, add_columns
 from maxmargin.structures.problem import sizes
 
 ERROR, SECONDS = Target(must=13.8, aim=13.0), Target(must=10.0, aim=3.0)

@@ -7,7 +7,6 @@ from .estimators.explanation import Explanation as Explanation
 from .estimators.model_files import load as load
 from .estimators.predictor import Predictor as Predictor
 from .estimators.state import pickle_training_data as pickle_training_data
-from .estimators.token_transformer import TokenTransformer as TokenTransformer
 from .files.checkpoint import Checkpoint as Checkpoint
 from .files.container import FileError as FileError
 from .files.corpus.opening import Corpus as Corpus
@@ -57,3 +56,4 @@ from .structures.label_sets.estimator import MultilabelSVC as MultilabelSVC
 from .structures.matchings.estimator import MatchingSVC as MatchingSVC
 from .structures.segments.estimator import SegmentSVC as SegmentSVC
 from .structures.sequences.estimator import ChainSVC as ChainSVC
+from .token_transformer import TokenTransformer as TokenTransformer

@@ -8,7 +8,7 @@ from numba.core.errors import TypingError
 
 from maxmargin.compiling import kernel
 from maxmargin.compiling.interpreting import interpreted
-from maxmargin.compiling.intrinsics import addressed, can_call_addresses
+from maxmargin.compiling.loops import addressed, can_call_addresses
 
 
 class Table(NamedTuple):

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from maxmargin.compiling.intrinsics import _MOST_LINES, prefetch
+from maxmargin.compiling.loops import _MOST_LINES, prefetch
 
 pytestmark = pytest.mark.compiled
 

@@ -13,7 +13,7 @@ from maxmargin.compiling.progress import Compilation, CompilingLine, announced, 
 from maxmargin.methods import Accelerated, BlockExact, BlockFrankWolfe, Pairwise
 from maxmargin.methods.sweep import hinges, sweep
 from maxmargin.problems import Multiclass, SlackRescaled, Weighted
-from maxmargin.runtime.interrupts import without_collection
+from maxmargin.runtime.limits import without_collection
 from maxmargin.solving.driver import solve
 from maxmargin.structures.problem import sizes
 from support.catalogue import chain_case, multiclass_case

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from maxmargin.compiling import helper
-from maxmargin.compiling.intrinsics import table
+from maxmargin.compiling.loops import table
 
 
 @helper

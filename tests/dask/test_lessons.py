@@ -11,8 +11,7 @@ from maxmargin import ChainSVC, GraphSVC, MulticlassSVC
 from maxmargin.dask.calls import PartitionError
 from maxmargin.dask.teaching import as_examples, learnt, merged, sources
 from maxmargin.encoding.sequences import SequenceEncoder
-from maxmargin.estimators.examples import total_variance
-from maxmargin.estimators.lessons import Lesson
+from maxmargin.estimators.examples import Lesson, total_variance
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 SEQUENCE = st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=3), st.sampled_from("XYZ")), min_size=1)

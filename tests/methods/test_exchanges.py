@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from maxmargin.compiling.intrinsics import has_reached, publish
+from maxmargin.compiling.loops import has_reached, publish
 from maxmargin.methods.between_visits import (
     NO_ACCELERATION,
     Exchange,

@@ -13,7 +13,7 @@ import pytest
 from maxmargin import Accelerated, Averaged, BlockFrankWolfe, FrankWolfe, Pairwise, Status, solve
 from maxmargin.methods import accelerated
 from maxmargin.problems import Multiclass
-from maxmargin.runtime.interrupts import uninterrupted
+from maxmargin.runtime.limits import uninterrupted
 from maxmargin.structures.problem import sizes
 from support.crammer_singer import least_objective, objective
 from support.plain import NEEDED, asked, both_workspaces

@@ -20,7 +20,7 @@ from maxmargin.problems import (
     PrecomputedKernel,
     SigmoidKernel,
 )
-from maxmargin.structures.columns import (
+from maxmargin.structures.kernel_functions import (
     GROUP,
     AllColumns,
     SomeColumns,

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from maxmargin import Accelerated, Pairwise, solve
 from maxmargin.problems import Chain, Segments, take
 from maxmargin.structures import products
-from maxmargin.structures.products import compute_table, new_table_work, table_room
+from maxmargin.structures.products import compute_table, new_table_work
 from maxmargin.structures.rows import as_rows
 from maxmargin.structures.segments.encode import EncodedSegments
 
@@ -35,7 +35,7 @@ def test_tables_are_products_of_rows(kind: str, lengths: list[int], n_columns: i
     X = features(kind, sum(lengths), n_columns, seed)
     rows, offsets = as_rows(X), np.cumsum([0, *lengths])
     tokens = np.column_stack([offsets[:-1], offsets[1:]])
-    work = new_table_work(table_room(rows, tokens))
+    work = new_table_work(products.no_products(rows, tokens).room)
     stored = products.tabulated(rows, tokens)
     dense = X if kind == "dense" else X.toarray()
     for i in (*range(len(lengths)), 0):

@@ -38,7 +38,7 @@ from maxmargin.problems import (
     SlackRescaled,
     Weighted,
 )
-from maxmargin.structures.columns import GROUP
+from maxmargin.structures.kernel_functions import GROUP
 from support.catalogue import (
     Case,
     chain_case,

@@ -74,8 +74,6 @@ TASKS: dict[str, type[SomeTask]] = {
     for cls in (Attributes, Classes, Columns, JsonLines, LabelSets, PairColumns, SequenceRows, Trees)
 }
 
-Segment = tuple[int, int, object]  # where it begins and ends, and its label
-
 
 class Estimator(Protocol):
     """The interface of an estimator that commands use."""
@@ -120,15 +118,9 @@ class Model(NamedTuple):
         return self.task.outputs(self.estimator.predict(X) if tags is None else tags(X))
 
     def margins(self, X: object) -> Sequence[object]:
-        """Return the margins of predictions; each token of a segment has that of the segment."""
-        found = self.estimator.predict_margins(X)
-        tags = getattr(self.estimator, "predict_tags", None)
-        if tags is None:
-            return found
-        lengths = map(len, tags(X))
-        segments = cast("list[list[Segment]]", self.estimator.predict(X))
-        found = cast("list[list[float]]", found)
-        return [_spread(*parts) for parts in zip(segments, found, lengths, strict=True)]
+        """Return the margins of predictions, in the form of the task."""
+        found: Sequence[object] = getattr(self.estimator, "_tag_margins", self.estimator.predict_margins)(X)
+        return found
 
     def save(self, path: str) -> None:
         """Write both to a file."""
@@ -202,11 +194,3 @@ def _restored(notes: object, path: str) -> SomeTask:
         if not isinstance(settings[name], kind):
             raise ValueError(f"{path}: expected another {name}, got {quoted(settings[name])}")
     return cls(**settings)
-
-
-def _spread(segments: list[Segment], margins: list[float], length: int) -> list[float]:
-    """Return the margin of each token's segment, infinity outside of segments."""
-    found = [float("inf")] * length
-    for (start, stop, _), margin in zip(segments, margins, strict=True):
-        found[start:stop] = [float(margin)] * (stop - start)
-    return found

@@ -33,7 +33,7 @@ from maxmargin.encoding.sequences import NumberedSequences
 from maxmargin.evaluation import are_phrase_tags, phrase_scores
 from maxmargin.files.detection import ATTRIBUTES, COLUMNS, CONLLU, JSON, SVMHMM, SVMLIGHT, Detected, detect
 from maxmargin.files.sources import Source
-from maxmargin.runtime.interrupts import without_collection
+from maxmargin.runtime.limits import without_collection
 
 if TYPE_CHECKING:
     from maxmargin.files.corpus.opening import Corpus

@@ -44,8 +44,7 @@ from maxmargin.compiling.numba_private.instructions import CAN_KEEP, keep_in
 from maxmargin.compiling.numba_private.pipeline import KERNEL, NOT_INLINED, PART
 from maxmargin.compiling.places import is_ours
 from maxmargin.compiling.progress import announced
-from maxmargin.runtime.interrupts import uninterruptible, without_collection
-from maxmargin.runtime.limits import stopped_clock
+from maxmargin.runtime.limits import stopped_clock, uninterruptible, without_collection
 from maxmargin.runtime.wording import note_example
 
 # Fields that kernels compile for, and the usual classes among them: before every call of a kernel, all fields

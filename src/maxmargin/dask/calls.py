@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from maxmargin.methods.protocol import NamedMethod
 from maxmargin.runtime.arrays import FloatArray
-from maxmargin.runtime.interrupts import is_held_back
-from maxmargin.runtime.limits import OutOfTime, deadline_of_share, now
+from maxmargin.runtime.limits import OutOfTime, deadline_of_share, is_held_back, now
 from maxmargin.structures.problem import Sizes
 
 _DENSE_BYTES, _SPARSE_BYTES = 8, 12

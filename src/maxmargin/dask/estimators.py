@@ -21,7 +21,7 @@ from maxmargin.dask.teaching import (
     sources,
 )
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.lessons import Lesson, Moments
+from maxmargin.estimators.examples import Lesson, Moments
 from maxmargin.estimators.parameters import filled
 from maxmargin.estimators.state import transaction, twin
 from maxmargin.files.container import Path

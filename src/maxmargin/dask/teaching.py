@@ -16,8 +16,7 @@ from distributed import Client, Future
 from numpy.typing import NDArray
 
 from maxmargin.dask.calls import PartitionError, failed, naming
-from maxmargin.estimators.examples import Parts, weighed
-from maxmargin.estimators.lessons import Lesson, Moments
+from maxmargin.estimators.examples import Lesson, Moments, Parts, weighed
 from maxmargin.estimators.state import twin
 from maxmargin.estimators.structure import AnyEstimator, Call
 from maxmargin.files.corpus.opening import Corpus, open_part, sequence_lengths

@@ -187,9 +187,15 @@ def sparse_rows(codes: Codes, counts: Counts, values: Values | None, n_features:
         entries = slice(stops[start] - counts[start], stops[stop - 1])
         value = None if values is None else values[entries]
         chunks.append(_canonical(codes[entries], counts[start:stop], value, n_features))
-    indices = np.concatenate([chunk.indices for chunk in chunks])
-    lengths = np.concatenate([chunk.counts for chunk in chunks])
-    return encoded(_joined_values(chunks), indices, np.append(0, np.cumsum(lengths)), n_features)
+    if len(chunks) == 1:
+        indices, values, lengths = chunks[0]
+        values = None if values is None else values.copy()  # it may be the caller's own
+    else:
+        indices = np.concatenate([chunk.indices for chunk in chunks])
+        values = None if all(chunk.values is None for chunk in chunks) else _joined_values(chunks)
+        lengths = np.concatenate([chunk.counts for chunk in chunks])
+    values = ones(len(indices)) if values is None else values
+    return encoded(values, indices, np.append(0, np.cumsum(lengths)), n_features)
 
 
 class EncodedMatrix(csr_array):  # type: ignore[misc]
@@ -244,8 +250,6 @@ def ones(n: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
 
 
 def _joined_values(chunks: list[_Chunk]) -> Values:
-    if all(chunk.values is None for chunk in chunks):
-        return ones(sum(len(chunk.indices) for chunk in chunks))
     values = [np.ones(len(chunk.indices)) if chunk.values is None else chunk.values for chunk in chunks]
     return np.concatenate(values)
 

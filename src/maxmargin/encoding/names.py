@@ -442,23 +442,20 @@ class Vocabulary:
         self.names = names
         self._table: NameTable | None = None
 
-    def __len__(self) -> int:
-        return len(self.names)
-
     @cached_property
     def codes(self) -> dict[str, int]:
         """The number of each name, made when it is first needed: it takes longer than reading the names."""
-        return dict(zip(self.names, range(len(self)), strict=True))
+        return dict(zip(self.names, range(len(self.names)), strict=True))
 
     def __getstate__(self) -> dict[str, object]:
         return {"names": self.names, "_table": None}
 
     def expect(self, n_strings: int) -> None:
         """Choose the table if it pays off for `n_strings` look-ups; the first one builds it."""
-        self._pays_off |= n_strings >= max(FEW, len(self))
+        self._pays_off |= n_strings >= max(FEW, len(self.names))
 
     def lookup(self, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
-        """Return the numbers of the strings of all bags, bag after bag; ``len(self)`` for unknown strings.
+        """Return the numbers of the strings of all bags, bag after bag; ``len(names)`` for unknown strings.
 
         Parameters
         ----------
@@ -497,7 +494,7 @@ class Vocabulary:
     def _lookup_in_dict(self, bags: Bags, n_strings: int) -> Codes:
         if not all(issubclass(t, str) for t in set(map(type, chain.from_iterable(bags)))):
             raise TypeError("a name is not a string")
-        found = map(self.codes.get, chain.from_iterable(bags), repeat(len(self)))
+        found = map(self.codes.get, chain.from_iterable(bags), repeat(len(self.names)))
         return np.fromiter(found, np.int32, n_strings)
 
 

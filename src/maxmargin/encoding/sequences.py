@@ -303,7 +303,7 @@ class SequenceEncoder:
             codes = vocabulary.lookup(features.bags, features.sizes)
         if features.vectors:
             features.check_vectors(vocabulary.codes)
-        unknown = len(vocabulary)
+        unknown = len(vocabulary.names)
         found = features.with_vectors(codes, lambda name: vocabulary.codes.get(name, unknown))
         rows = sparse_rows(found.codes, found.counts, found.values, unknown)
         return Tokens(rows, features.offsets)
@@ -311,7 +311,7 @@ class SequenceEncoder:
     def _renumber(self, vocabulary: Vocabulary, X: NumberedSequences) -> Tokens:
         """Return the tokens with the numbers of the vocabulary: each distinct name is looked up once."""
         number = vocabulary.lookup([X.names], np.array([len(X.names)]))
-        rows = sparse_rows(number[X.codes], X.counts, X.values, len(vocabulary))
+        rows = sparse_rows(number[X.codes], X.counts, X.values, len(vocabulary.names))
         return Tokens(rows, X.offsets)
 
     def _check_n_features(self, tokens: Tokens) -> Tokens:

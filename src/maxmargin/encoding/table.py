@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.compiling import helper
-from maxmargin.compiling.intrinsics import prefetch
+from maxmargin.compiling.loops import prefetch
 from maxmargin.runtime.arrays import IntArray
 
 Bytes = NDArray[np.uint8]

@@ -5,7 +5,7 @@ name these functions among their methods.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -236,18 +236,14 @@ def predict_marginals(self: "MaxMarginEstimator[Data, Output, Values]", X: objec
     return found
 
 
-def lists_of_marginals(
-    lengths: IntArray, n_states: int
-) -> Callable[[FloatArray, IntArray], list[FloatArray]]:
-    """Return what makes an array for each example from all probabilities; some may have no parts."""
-
-    def listed(values: FloatArray, shapes: IntArray) -> list[FloatArray]:
-        stops = np.cumsum(shapes.prod(axis=1))
-        parts = zip(np.split(values, stops[:-1]), shapes.tolist(), strict=False)
-        rest, none = (part.reshape(shape) for part, shape in parts), np.zeros((0, n_states))
-        return [next(rest) if length else none for length in lengths.tolist()]
-
-    return listed
+def list_marginals(
+    values: FloatArray, shapes: IntArray, lengths: IntArray, n_states: int
+) -> list[FloatArray]:
+    """Return an array for each example, made from all probabilities; some examples may have no parts."""
+    stops = np.cumsum(shapes.prod(axis=1))
+    parts = zip(np.split(values, stops[:-1]), shapes.tolist(), strict=False)
+    rest, none = (part.reshape(shape) for part, shape in parts), np.zeros((0, n_states))
+    return [next(rest) if length else none for length in lengths.tolist()]
 
 
 def check_sums(model: AnyEstimator, problem: Problem | None) -> None:

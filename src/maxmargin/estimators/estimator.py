@@ -203,11 +203,14 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
             self._check_same_model(seen.parameters)
         call = Call(seen is None, more, self.warm_start, classes)
         with deadline_at(time.deadline):
-            examples = appended(seen, self._examples(parts, sample_weight, call))
+            examples = self._examples(parts, sample_weight, call)
+            examples = examples if seen is None else appended(seen, examples)
             problem = self._penalised(self._structure.problem(self, examples))
         self.time_limit = time.next()  # on a draft; the user's limit stays
         result = self._solve(problem, examples, self._start(seen, more))
-        self._remember(Seen(examples, result, self._model_parameters()), more)
+        self._seen = Seen(examples, result, self._model_parameters()) if more else None
+        if not more:
+            self._remember(result)
         self._keep(problem, examples, result.w)
         return self
 
@@ -246,7 +249,8 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         if is_projected(problem.map):  # the image follows the weights
             w = w[: len(unprojected(problem.map, w))].copy()
         self.__dict__.pop("_is_sparse", None)
-        self._w = kept_weights(self, problem, examples, w) if hasattr(self, "_function") else w
+        has_kernel = hasattr(self, "_function") and not is_linear(self)
+        self._w = kept_weights(self, problem, examples, w) if has_kernel else w
         if self.l1_ratio and self._seen is None and not self.warm_start:  # later calls need all features
             self._structure.forget_unused(self)
         self._structure.expose(self)
@@ -257,13 +261,10 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
             return None if seen is None else seen.result
         return getattr(self, "_last", None) if self.warm_start else None
 
-    def _remember(self, trained: Seen[Data], more: bool) -> None:
-        """Keep the examples or the result that the next call continues from."""
-        self._seen = trained if more else None
-        if more:
-            return
+    def _remember(self, result: Result) -> None:
+        """Keep the result if the next `fit` continues from it."""
         if self.warm_start:
-            self._last = trained.result
+            self._last = result
         elif hasattr(self, "_last"):
             del self._last
 
@@ -302,14 +303,18 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         mean = examples.mean_weight
         if examples.weights is not None:
             problem = Weighted(problem, examples.weights)
-        self.C_, kept = self._chosen_C(examples), as_checkpoint(self.checkpoint)
+        self.C_ = self._chosen_C(examples)
         lam = self._lam(examples.number)
+        kept = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
+        is_there = kept is not None and os.path.exists(kept.path)
         try:
-            result = self._run(problem, lam, mean, _file_of(kept) or start, kept)
+            result = self._run(problem, lam, mean, kept.path if kept and is_there else start, kept)
         except UnfitStart:  # other data, or another method
             result = self._run(problem, lam, mean, None, kept)
         self.gap_, self.certified_ = float(result.gap / mean), result.certified
-        self.history_ = History(tuple(per_weight(row, mean) for row in result.history.rows))
+        self.history_ = result.history
+        if mean != 1.0:
+            self.history_ = History(tuple(per_weight(row, mean) for row in result.history.rows))
         self.n_iter_ = math.ceil(result.history.rows[-1].passes)
         if result.status is Status.INTERRUPTED:
             text = f"the estimator is fitted, with a gap of {self.gap_:.3g}"
@@ -437,11 +442,6 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         check_parameters(self, "n_jobs")
         with threads(self.n_jobs):
             return decode_all(problem, self._w)
-
-
-def _file_of(checkpoint: Checkpoint | None) -> str | None:
-    """Return the file of a checkpoint, if there is one."""
-    return checkpoint.path if checkpoint is not None and os.path.exists(checkpoint.path) else None
 
 
 def _in_units_of(callback: Callback, mean: float) -> Callback:

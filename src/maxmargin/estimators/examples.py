@@ -1,4 +1,4 @@
-r"""The examples of an estimator: their weights, and those kept for `partial_fit`.
+r"""The examples of an estimator: their weights, those kept for `partial_fit`, and what partitions teach.
 
 With weights :math:`c_i` of sum S all estimators minimise
 
@@ -16,7 +16,7 @@ no label, feature or edge. `Examples.numbers` keeps what the caller's numbers of
 
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from numbers import Real
-from typing import Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,10 +89,8 @@ class Seen(NamedTuple, Generic[Data]):
     parameters: dict[str, object]
 
 
-def appended(seen: Seen[Data] | None, new: Examples[Data]) -> Examples[Data]:
+def appended(seen: Seen[Data], new: Examples[Data]) -> Examples[Data]:
     """Return the examples of earlier calls followed by the new ones."""
-    if seen is None:
-        return new
     old, weights = seen.examples, None
     if old.weights is not None or new.weights is not None:
         parts = (np.ones(part.number) if part.weights is None else part.weights for part in (old, new))
@@ -370,3 +368,68 @@ def _matrix(data: object) -> object:
         if hasattr(data, name):
             return getattr(data, name)
     return data
+
+
+NO_LABELS: Labels = np.zeros(0, dtype=np.int64)
+
+
+class Moments(NamedTuple):
+    """Sums over rows: of weights, of weighted squares, and of weighted features."""
+
+    weight: float
+    squares: float
+    features: FloatArray
+
+    @property
+    def variance(self) -> float:
+        """The sum of the variances of all columns."""
+        return self.squares / self.weight - float(np.square(self.features / self.weight).sum())
+
+
+class Lesson(NamedTuple):
+    """What one or more partitions teach.
+
+    Attributes
+    ----------
+    numbers : dict
+        The number of examples of each partition.
+    weight : float
+        The sum of their weights.
+    labels : array
+        All labels, sorted.
+    names : dict or None
+        In how many rows each feature occurs, in the order of first appearance; None if features are columns.
+    attributes : dict
+        What validation sets on an estimator.
+    moments : Moments or None
+        Sums, where C depends on them.
+    largest : dict
+        Numbers of which the largest counts: the longest segments by label, whether a graph has cycles.
+    """
+
+    numbers: dict[int, int]
+    weight: float
+    labels: Labels = NO_LABELS
+    names: dict[str, int] | None = None
+    attributes: dict[str, Any] = {}  # noqa: RUF012 (defaults of a named tuple; nobody changes them)
+    moments: Moments | None = None
+    largest: dict[object, int] = {}  # noqa: RUF012
+
+    @property
+    def number(self) -> int:
+        """The number of examples."""
+        return sum(self.numbers.values())
+
+
+def lesson_of(examples: Examples[Data], labels: Labels = NO_LABELS, *, scaled: bool = False) -> Lesson:
+    """Return the lesson of encoded examples, with sums over rows if C is ``scaled`` by them."""
+    n = examples.number
+    moments = moments_of(rows_of(examples), weights_of_rows(examples)) if scaled else None
+    return Lesson({0: n}, n * examples.mean_weight, labels, moments=moments)
+
+
+def moments_of(rows: ValueArray | csr_array, weights: FloatArray | None) -> Moments:
+    """Return the sums of weighted rows."""
+    given = np.ones(rows.shape[0]) if weights is None else weights
+    square = rows.multiply(rows) if isinstance(rows, csr_array) else np.square(rows)
+    return Moments(float(given.sum()), float((given @ square).sum()), np.asarray(given @ rows))

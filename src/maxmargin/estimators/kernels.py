@@ -1,7 +1,7 @@
 """Kernels of rows (examples, tokens or nodes), as scikit-learn's `SVC` has them; scores from support rows.
 
 The functions take an estimator with the parameters of a kernel, whose structure learns it in its first call
-(`learn_kernel`), adds it to its problem (`with_kernel`), and predicts from `prediction_rows`.
+(`learn_kernel`), adds it to its problem (`wrapped`), and predicts from `prediction_rows`.
 """
 
 from collections.abc import Callable
@@ -28,6 +28,7 @@ from maxmargin.structures.kernel_functions import (
 )
 from maxmargin.structures.kernelised import KernelisedMap, kernel_parts, kernelised_map
 from maxmargin.structures.problem import Problem as PairProblem
+from maxmargin.structures.wrappers import SlackRescaled
 
 # Numbers of columns are uint32.
 _MOST_FEATURES = 2**32
@@ -201,12 +202,19 @@ def linear_rows(model: AnyEstimator, rows: RowFeatures) -> RowFeatures:
     return rows if is_linear(model) else np.zeros((rows.shape[0], 0))
 
 
-def with_kernel(
-    model: AnyEstimator, problem: Problem, rows: RowFeatures, *, by_example: bool = False
+def wrapped(
+    model: AnyEstimator, problem: Problem, rows: RowFeatures, rescaling: str, *, by_example: bool = False
 ) -> Problem:
-    """Return the problem with the kernel, if there is one; ``by_example`` if an example is one row."""
-    if is_linear(model):
-        return problem
+    """Return the problem with the kernel of the model, if it has one, and with margins or slacks rescaled.
+
+    ``by_example`` says that an example is one row.
+    """
+    if not is_linear(model):
+        problem = _with_kernel(model, problem, rows, by_example)
+    return problem if rescaling == "margin" else SlackRescaled(problem)
+
+
+def _with_kernel(model: AnyEstimator, problem: Problem, rows: RowFeatures, by_example: bool) -> Problem:
     layout: RowLayout = row_layout(problem.map)
     if by_example:
         n, per_example = len(layout.spans), int(layout.spans[0, 1] - layout.spans[0, 0])
@@ -222,9 +230,7 @@ def with_kernel(
 def kept_weights(
     model: AnyEstimator, problem: Problem, examples: Examples[Data], w: FloatArray
 ) -> FloatArray:
-    """Return the weights for predictions; with a kernel, keep support rows."""
-    if is_linear(model):
-        return w
+    """Return the weights for predictions with a kernel; keep support rows."""
     linear, coefficients, _ = kernel_parts(cast("KernelisedMap", problem.map), w)
     numbers = np.flatnonzero(coefficients.any(axis=1))
     known = numbers if examples.numbers is None else examples.numbers[numbers]

@@ -26,12 +26,11 @@ from maxmargin.encoding.sequences import (
     holds_arrays,
 )
 from maxmargin.estimators import kernels
-from maxmargin.estimators.examples import Examples, Parts, present_weights
+from maxmargin.estimators.examples import Examples, Lesson, Parts, present_weights
 from maxmargin.estimators.explanation import RowReader, named_by
 from maxmargin.estimators.fields import COUNT, Field, choice
 from maxmargin.estimators.inspection import in_form
 from maxmargin.estimators.kernels import check_linear, is_linear, learn_kernel, prediction_rows
-from maxmargin.estimators.lessons import Lesson
 from maxmargin.estimators.state import snapshot, transaction
 from maxmargin.estimators.structure import AnyEstimator, Call, Problem
 from maxmargin.files.corpus.opening import Corpus, CorpusSequences, open_corpus
@@ -123,8 +122,8 @@ def encoded(model: AnyEstimator, X: object, call: Call) -> Tokens:
     """Return the tokens encoded; the first call learns the features."""
     if isinstance(X, CorpusSequences):
         return _mapped(model, X, call)
-    X = X if isinstance(X, NumberedSequences) else some_sequences(X)
     if not call.first:
+        X = X if isinstance(X, NumberedSequences) else some_sequences(X)
         return _held(model._encoder.transform(X), call)
     if callable(model.kernel) and not holds_arrays(X):
         model._encoder = ObjectEncoder()
@@ -188,11 +187,6 @@ def _has_features_of(model: AnyEstimator, X: CorpusSequences) -> bool:
     if isinstance(model._encoder, HashingEncoder):
         return X.hash_bits == model._encoder.bits
     return X.names is not None and X.names == model._encoder.feature_names_
-
-
-def present(tokens: Tokens) -> Tokens:
-    """Return the tokens without empty sequences, whose outputs are empty."""
-    return tokens._replace(offsets=without_empty(tokens.offsets))
 
 
 def blank(model: AnyEstimator) -> Tokens:

@@ -60,7 +60,8 @@ def snapshot(method: Method) -> Method:
     @wraps(method)
     def read(self: BaseEstimator, *args: object, **kwargs: object) -> object:
         view = twin(self, vars(self))
-        check_is_fitted(view)
+        if "_w" not in vars(view):  # else it is fitted, and scikit-learn would make all tags to find it out
+            check_is_fitted(view)
         with errors_of(type(self).__name__):
             return method(view, *args, **kwargs)
 
@@ -76,10 +77,9 @@ def twin(estimator: Estimator, state: dict[str, object]) -> Estimator:
 
 def check_parameters(estimator: BaseEstimator, *names: str) -> None:
     """Raise unless the parameters, all or those named, meet their constraints; defaults need no check."""
-    given, defaults = parameters_of(estimator), _defaults(type(estimator).__init__)
-    chosen = {
-        name: given[name] for name in names or given if name in given and given[name] is not defaults[name]
-    }
+    defaults = _defaults(type(estimator).__init__)
+    given = {name: getattr(estimator, name) for name in names or defaults if name in defaults}
+    chosen = {name: value for name, value in given.items() if value is not defaults[name]}
     constraints = {name: estimator._parameter_constraints[name] for name in chosen}
     try:
         validate_parameters(constraints, chosen, caller_name=type(estimator).__name__)

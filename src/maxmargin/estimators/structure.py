@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Never, Typ
 
 import numpy as np
 
-from maxmargin.estimators.examples import Data, Examples, Parts, Tally, n_rows
+from maxmargin.estimators.examples import Data, Examples, Lesson, Parts, Tally, n_rows
 from maxmargin.estimators.explanation import Reader
 from maxmargin.estimators.fields import Fields
 from maxmargin.estimators.inspection import WeightTable
-from maxmargin.estimators.lessons import Lesson
 from maxmargin.runtime.arrays import FloatArray, IntArray, frozen_copy, frozen_view
 from maxmargin.structures.problem import AnyProblem, sizes
-from maxmargin.structures.slack import check_rescalable
-from maxmargin.structures.wrappers import SignConstrained, SlackRescaled
+from maxmargin.structures.wrappers import SignConstrained
 
 if TYPE_CHECKING:
     from maxmargin.estimators.estimator import MaxMarginEstimator
@@ -229,14 +227,6 @@ def tables_of_trials() -> dict[str, FloatArray]:
     """Return rows of features in each of the three storage formats."""
     X = np.random.default_rng(0).normal(size=(9, 4))
     return {"dense": X, "sparse": np.where(X > 1.0, X, 0.0), "indicators": np.where(X > 1.0, 1.0, 0.0)}
-
-
-def rescaled(problem: Problem, rescaling: str) -> Problem:
-    """Return the problem with margins or slacks rescaled; raise if it has no oracle for the latter."""
-    if rescaling == "margin":
-        return problem
-    check_rescalable(problem.oracle)
-    return SlackRescaled(problem)
 
 
 def signed(problem: Problem, nonnegative: object) -> Problem:

@@ -341,9 +341,9 @@ class Checkpoint(_Checkpoint):
 CheckpointLike = Checkpoint | Path
 
 
-def as_checkpoint(given: CheckpointLike | None) -> Checkpoint | None:
+def as_checkpoint(given: CheckpointLike) -> Checkpoint:
     """Return a checkpoint, or the path of one, as a checkpoint."""
-    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
+    return given if isinstance(given, Checkpoint) else Checkpoint(given)
 
 
 class Identity(NamedTuple):

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.compiling import compiled_only, generic, helper, subroutine
-from maxmargin.compiling.intrinsics import has_reached, publish
-from maxmargin.compiling.loops import add_scaled, copy, scale_by
+from maxmargin.compiling.loops import add_scaled, copy, has_reached, publish, scale_by
 from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray
 from maxmargin.structures.feature_map import add_entry, foresee, map_workspace, push, reset
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.compiling import helper
-from maxmargin.compiling.intrinsics import prefetch
+from maxmargin.compiling.loops import prefetch
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.interrupts import uninterruptible
+from maxmargin.runtime.limits import uninterruptible
 from maxmargin.structures.feature_map import next_mark
 
 START, SIZE, ROOM = 0, 1, 2

@@ -21,7 +21,7 @@ import numpy as np
 
 from maxmargin import methods
 from maxmargin.compiling import generic, generic_with_default, is_wrapper, python_generic, subroutine
-from maxmargin.compiling.intrinsics import adding
+from maxmargin.compiling.loops import adding
 from maxmargin.compiling.places import is_ours
 from maxmargin.methods.rules import Visits
 from maxmargin.methods.scratch import find_corner, score_terms

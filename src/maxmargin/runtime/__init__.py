@@ -1,1 +1,1 @@
-"""What everything else needs: arrays, words of errors, limits, threads and interrupts."""
+"""What everything else needs: arrays, words of errors, limits and interrupts, threads."""

@@ -14,8 +14,7 @@ from maxmargin.files.checkpoint import Checkpoint, CheckpointLike, as_checkpoint
 from maxmargin.methods import Accelerated, Pairwise
 from maxmargin.methods.protocol import traits, with_lam
 from maxmargin.methods.scratch import kept_scratch
-from maxmargin.runtime.interrupts import listening
-from maxmargin.runtime.limits import Limits, deadline_at, now, shared_pace
+from maxmargin.runtime.limits import Limits, deadline_at, listening, now, shared_pace
 from maxmargin.runtime.threads import threads
 from maxmargin.runtime.wording import frames_to_user, shown
 from maxmargin.solving.kinds import (
@@ -288,12 +287,12 @@ def checked_files(checkpoint: CheckpointLike | None, start: object) -> tuple[Che
     is_path = isinstance(checkpoint, str | os.PathLike)
     valid = checkpoint is None or is_path or isinstance(checkpoint, Checkpoint)
     expect(valid, "checkpoint", "a Checkpoint, a path or None", checkpoint)
-    kept = as_checkpoint(checkpoint)
     file = str(os.fspath(start)) if isinstance(start, str | os.PathLike) else None
     is_there = file is None or os.path.exists(file)
     expect(is_there, "start", "a Result of solve, a WarmStart of one or the file of a checkpoint", file)
-    if kept is None:
+    if checkpoint is None:
         return None, file
+    kept = as_checkpoint(checkpoint)
     folder = os.path.dirname(os.path.abspath(kept.path))
     expect(os.access(folder, os.W_OK), "checkpoint", "a file in a folder that can be written to", kept.path)
     is_ours = not os.path.exists(kept.path) or (file is not None and os.path.samefile(file, kept.path))

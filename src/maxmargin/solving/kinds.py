@@ -34,7 +34,7 @@ from maxmargin.solving import objective, resume
 from maxmargin.solving.objective import Certificate, exceeds
 from maxmargin.solving.resume import Beginning, WarmStart
 from maxmargin.structures import feature_map
-from maxmargin.structures.custom.oracle import CustomOracle
+from maxmargin.structures.custom.model import CustomOracle
 from maxmargin.structures.feature_map import MapSizes, map_sizes
 from maxmargin.structures.oracle import OutputSizes, output_sizes
 from maxmargin.structures.problem import AnyProblem, Problem, as_problem, missing_functions, sizes
@@ -123,8 +123,9 @@ class Kind:
 
     def warning(self, w: FloatArray, primal: float, dual: float) -> str | None:
         """Return a warning if the answer indicates that the user's functions are wrong, else None."""
-        missed = _missed_maxima(self.problem, primal, dual)
-        return missed or _nothing_learnt(self.problem, w, primal, dual)
+        if exceeds(dual, primal):
+            return _missed_maxima(self.problem, primal, dual)
+        return _nothing_learnt(self.problem, primal) if is_idle(w, primal, dual) else None
 
 
 @python_generic
@@ -141,15 +142,14 @@ def checked_problem(problem: object) -> AnyProblem:
         expect(not missing, "problem", f"of a class for which {missing} are registered", problem)
     expect(not missing, "problem", f"made by maxmargin.problems or define {missing}", problem)
     names = ("Sizes", "Sizes") if pair.map is pair.oracle else ("MapSizes", "OutputSizes")
-    _check_sizes(map_sizes(pair.map), MapSizes._fields, names[0])
-    _check_sizes(output_sizes(pair.oracle), OutputSizes._fields, names[1])
+    for size, kind, name in (
+        (map_sizes(pair.map), MapSizes, names[0]),
+        (output_sizes(pair.oracle), OutputSizes, names[1]),
+    ):
+        is_known = all(hasattr(size, field) for field in kind._fields)
+        expect(is_known, "sizes(problem)", f"a maxmargin.problems.{name}", size)
     expect(sizes(pair).examples >= 1, "problem", "of one example or more", sizes(pair).examples)
     return pair
-
-
-def _check_sizes(size: object, fields: tuple[str, ...], expected: str) -> None:
-    known = all(hasattr(size, field) for field in fields)
-    expect(known, "sizes(problem)", f"a maxmargin.problems.{expected}", size)
 
 
 def checked_method(method: object) -> NamedMethod:
@@ -216,14 +216,12 @@ def message(name: str, expected: str, value: object) -> str:
     return f"{caller('solve')}: {name} must be {expected}, got {shown(value)}."
 
 
-def _missed_maxima(problem: AnyProblem, primal: float, dual: float) -> str | None:
-    """Return a warning if the lower bound is above the objective that an approximate oracle shows, else None.
+def _missed_maxima(problem: AnyProblem, primal: float, dual: float) -> str:
+    """Return the warning that the lower bound is above the objective that an approximate oracle shows.
 
     The objective is at least every lower bound, so the oracle's answers are below the maxima by at least the
     difference, in the mean over examples.
     """
-    if not exceeds(dual, primal):
-        return None
     who, least = _users_oracle(problem.oracle) or "solve", dual - primal
     return (
         f"{who}: answers of argmax are below the maxima by at least {least:.3g} in the mean, as the "
@@ -232,12 +230,12 @@ def _missed_maxima(problem: AnyProblem, primal: float, dual: float) -> str | Non
     )
 
 
-def _nothing_learnt(problem: AnyProblem, w: FloatArray, primal: float, dual: float) -> str | None:
-    """Return a warning if a run with a user's oracle found nothing to learn, else None.
+def _nothing_learnt(problem: AnyProblem, primal: float) -> str | None:
+    """Return a warning if a run that found nothing to learn had a user's oracle, else None.
 
     No oracle is called: the bounds alone indicate which function may be wrong.
     """
-    who = _users_oracle(problem.oracle) if is_idle(w, primal, dual) else None
+    who = _users_oracle(problem.oracle)
     if who is None:
         return None
     cause = "argmax never returned an output of loss above 0; it must return one of largest loss plus score"

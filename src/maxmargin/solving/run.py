@@ -9,8 +9,7 @@ from maxmargin.methods.protocol import grain, n_parts, oracle_calls, traits
 from maxmargin.methods.rules import some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray
-from maxmargin.runtime.interrupts import uninterrupted
-from maxmargin.runtime.limits import Limits, OutOfTime, Pace, deadline_at, now
+from maxmargin.runtime.limits import Limits, OutOfTime, Pace, deadline_at, now, uninterrupted
 from maxmargin.runtime.threads import n_threads
 from maxmargin.solving import objective
 from maxmargin.solving.kinds import Kind
@@ -46,7 +45,7 @@ class Run:
         self.n, self.whole, self.can_cut = kind.n_blocks, True, traits(kind.method).moves_blocks
         self.begin_time, self.pace = begin_time, Pace("visits")
         free = n_threads() - n_parts(kind.method)
-        self.free_threads = max(free, 0) if kind.certifies_during_passes else 0
+        self.free_threads = free if free > 0 and kind.certifies_during_passes else 0
         self.due: _Due | None = None
 
     def begin(self, beginning: Beginning) -> Status | None:

@@ -33,9 +33,11 @@ from maxmargin.compiling.loops import add_scaled, clear, copy
 from maxmargin.runtime.arrays import Features, FloatArray, IntArray, UIntArray
 from maxmargin.runtime.wording import described, errors_of, shown
 from maxmargin.structures import feature_map
-from maxmargin.structures.columns import (
+from maxmargin.structures.kernel_functions import (
     GROUP,
     Columns,
+    KernelFunction,
+    PrecomputedKernel,
     add_columns,
     check_finite,
     computed_products,
@@ -43,8 +45,8 @@ from maxmargin.structures.columns import (
     enough_columns,
     fewer_columns,
     given_columns,
+    is_semidefinite,
 )
-from maxmargin.structures.kernel_functions import KernelFunction, PrecomputedKernel, is_semidefinite
 from maxmargin.structures.problem import (
     Problem,
     checked_pair,

@@ -15,8 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from maxmargin.compiling import generic_with_default, helper, kernel, subroutine
-from maxmargin.compiling.intrinsics import prefetch
-from maxmargin.compiling.loops import add_product, add_scaled, clear, count_nonzero
+from maxmargin.compiling.loops import add_product, add_scaled, clear, count_nonzero, prefetch
 from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
 from maxmargin.runtime.limits import OutOfTime, Pace
 from maxmargin.structures.problem import spans
@@ -100,13 +99,17 @@ def with_tables(phi: TokenMap) -> TokenMap:
 
 
 def _room(rows: Rows, tokens: IntArray, places: IntArray) -> IntArray:
-    """Return the sizes of the largest table that is computed, for which workspaces are allocated.
+    """Return the most tokens and entries of a sequence whose table is computed, for workspaces.
 
     They are measured once per problem, as a workspace is allocated for every part of a pass.
     """
-    lengths = tokens[:, 1] - tokens[:, 0]
+    lengths, room = tokens[:, 1] - tokens[:, 0], np.zeros(2, dtype=np.int64)
     computed = (lengths <= _TABULATED) & (places[:, 0] == places[:, 1])
-    return table_room(rows, tokens[computed])
+    first, stop = tokens[computed, 0], tokens[computed, 1]
+    room[0] = (stop - first).max(initial=0)
+    if not isinstance(rows, DenseRows):
+        room[1] = (rows.start[stop] - rows.start[first]).max(initial=0)
+    return room
 
 
 @kernel
@@ -164,15 +167,6 @@ class TableWork(NamedTuple):
     slots: IntArray
     before: IntArray
     owner: IntArray
-
-
-def table_room(rows: Rows, tokens: IntArray) -> IntArray:
-    """Return the most tokens and entries of a sequence; i has rows tokens[i, 0], ..., tokens[i, 1] - 1."""
-    room = np.zeros(2, dtype=np.int64)
-    room[0] = (tokens[:, 1] - tokens[:, 0]).max(initial=0)
-    if not isinstance(rows, DenseRows):
-        room[1] = (rows.start[tokens[:, 1]] - rows.start[tokens[:, 0]]).max(initial=0)
-    return room
 
 
 def new_table_work(room: IntArray) -> TableWork:

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from maxmargin.compiling import generic, generic_with_default, subroutine
-from maxmargin.compiling.intrinsics import prefetch
-from maxmargin.compiling.loops import add_four, add_scaled, clear, list_nonzero
+from maxmargin.compiling.loops import add_four, add_scaled, clear, list_nonzero, prefetch
 from maxmargin.encoding.kinds import is_numeric, pieces, row_pieces
 from maxmargin.encoding.matrices import (
     check_indices,
@@ -84,16 +83,18 @@ def as_rows(X: ArrayLike | SparseMatrix) -> Rows:
     files mapped for reading, are used in place. Repeated entries of a row are summed. An array with many
     zeros is stored sparsely, unless it is mapped, as a mapped array may be larger than memory.
     """
-    if is_encoded(X):
-        return _stored(X)
-    if is_sparse(X):
+    if not is_sparse(X):
+        array = np.asarray(X)
+        _check_numbers(array)
+        if is_mapped(array) or not _has_many_zeros(array):
+            return DenseRows(kernel_copy(array, value_dtype(array.dtype)), array.shape[1])
+        return _without_zeros(array)
+    if not is_encoded(X):
         _check_numbers(X)
-        return _stored(_canonical(checked_csr(X, "the matrix of features")))
-    array = np.asarray(X)
-    _check_numbers(array)
-    if is_mapped(array) or not _has_many_zeros(array):
-        return DenseRows(kernel_copy(array, value_dtype(array.dtype)), array.shape[1])
-    return _without_zeros(array)
+        X = _canonical(checked_csr(X, "the matrix of features"))
+    _check_columns(X.shape[1])
+    start, columns = kernel_copy(X.indptr, np.int64), kernel_copy(X.indices, np.uint32)
+    return _compact(start, columns, X.data, X.shape[1])
 
 
 def as_indicators(start: NDArray[np.integer], columns: NDArray[np.integer], n_columns: int) -> Rows:
@@ -173,12 +174,6 @@ def _canonical(X: CsrMatrix) -> CsrMatrix:
         return X
     canonical: CsrMatrix = freeze(in_order(csr_array((X.data, X.indices, X.indptr), X.shape, copy=True)))
     return canonical
-
-
-def _stored(X: CsrMatrix) -> Rows:
-    _check_columns(X.shape[1])
-    start, columns = kernel_copy(X.indptr, np.int64), kernel_copy(X.indices, np.uint32)
-    return _compact(start, columns, X.data, X.shape[1])
 
 
 def _compact(start: IntArray, columns: UIntArray, values: NDArray[np.generic], n_columns: int) -> Rows:

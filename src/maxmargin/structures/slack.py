@@ -28,7 +28,7 @@ import numpy as np
 
 from maxmargin.compiling import generic, is_wrapper, subroutine
 from maxmargin.compiling.generics import absent
-from maxmargin.compiling.intrinsics import addressed, can_call_addresses
+from maxmargin.compiling.loops import addressed, can_call_addresses
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.wording import described
 from maxmargin.structures import oracle

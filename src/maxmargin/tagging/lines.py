@@ -6,8 +6,7 @@ All functions take only arrays and numbers, so that they can run without Numba o
 import numpy as np
 
 from maxmargin.compiling import helper
-from maxmargin.compiling.intrinsics import prefetch
-from maxmargin.compiling.loops import add_scaled, clear, copy
+from maxmargin.compiling.loops import add_scaled, clear, copy, prefetch
 from maxmargin.encoding.table import (
     END_OF_NAME,
     HASH,

@@ -27,7 +27,7 @@ from maxmargin.problems import Custom
 from maxmargin.solving import objective
 from maxmargin.solving.decoding import decode_all
 from maxmargin.structures.custom.encode import NamedWeights
-from maxmargin.structures.custom.oracle import _write_difference
+from maxmargin.structures.custom.model import _write_difference
 from maxmargin.structures.feature_map import gram, norm2, push
 from support import naive
 from support.catalogue import chain_case, multiclass_case

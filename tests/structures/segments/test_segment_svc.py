@@ -277,3 +277,14 @@ def test_a_weight_of_two_is_a_sequence_that_occurs_twice():
     weighted = SegmentSVC(C=3.0, tol=5e-3, random_state=0)
     weighted.fit(X[:3], SEGMENTS[:3], sample_weight=[2, 1, 1])
     assert_same_optimum(weighted, fitted([SEGMENTS[0], *SEGMENTS[:3]], [X[0], *X[:3]], C=3.0, tol=5e-3))
+
+
+def test_each_token_has_the_margin_of_its_segment(learnt):
+    model = learnt
+    for segments, margins, found in zip(
+        model.predict(X), model.predict_margins(X), model._tag_margins(X), strict=True
+    ):
+        expected = np.full(len(found), np.inf)
+        for (start, stop, _), margin in zip(segments, margins, strict=True):
+            expected[start:stop] = margin
+        np.testing.assert_array_equal(found, expected)

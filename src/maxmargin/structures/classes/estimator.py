@@ -14,11 +14,19 @@ from maxmargin.encoding.labels import Labels
 from maxmargin.estimators import confidence, explanation, inspection, kernels, tables
 from maxmargin.estimators.confidence import known_states
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, Tally, check_kind, label_weights, tally
+from maxmargin.estimators.examples import (
+    Examples,
+    Lesson,
+    Parts,
+    Tally,
+    check_kind,
+    label_weights,
+    moments_of,
+    tally,
+)
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.inspection import NO_FEATURE, WeightTable, dense
-from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, prediction_rows, with_kernel
-from maxmargin.estimators.lessons import Lesson, moments_of
+from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, prediction_rows, wrapped
 from maxmargin.estimators.parameters import Constraints
 from maxmargin.estimators.state import StrOptions, snapshot, transaction
 from maxmargin.estimators.structure import (
@@ -28,7 +36,6 @@ from maxmargin.estimators.structure import (
     Question,
     Structure,
     in_each_storage,
-    rescaled,
 )
 from maxmargin.estimators.tables import Table, Targets, with_constant
 from maxmargin.files.checkpoint import CheckpointLike
@@ -94,7 +101,7 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
         problem = Multiclass.from_encoded(features, labels, len(model.classes_), loss=model.loss)
         # Where every mistake costs 1, slacks and margins are the same problem.
         rescaling = "margin" if isinstance(model.loss, str) else model.rescaling
-        return rescaled(with_kernel(model, problem, X), rescaling)
+        return wrapped(model, problem, X, rescaling)
 
     def ask(self, model: "MulticlassSVC", X: object) -> Question[_Classes, FloatArray]:
         table = tables.known_table(model, X, _check_finite)

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.compiling import subroutine
-from maxmargin.compiling.intrinsics import table
-from maxmargin.compiling.loops import clear, largest, weighted_sum
-from maxmargin.encoding.checked import checked_count, checked_numbers
-from maxmargin.encoding.labels import cost_matrix, pad_columns
+from maxmargin.compiling.loops import clear, largest, table, weighted_sum
+from maxmargin.encoding.labels import checked_count, checked_numbers, cost_matrix, pad_columns
 from maxmargin.encoding.matrices import sound
 from maxmargin.runtime.arrays import Features, FloatArray, IntArray, aligned_zeros, value_dtypes
 from maxmargin.runtime.wording import on_one_line

@@ -27,8 +27,7 @@ from maxmargin.solving.kinds import is_idle
 from maxmargin.solving.result import Callback, Result, Status
 from maxmargin.solving.spot_check import beaten_answer, check_oracle, doubtful_prediction, patience
 from maxmargin.structures.custom.encode import DenseJoint, Joint, NamedJoint, PairJoint, SparseJoint
-from maxmargin.structures.custom.model import Custom, IdentityMap
-from maxmargin.structures.custom.oracle import CustomOracle, checked_loss
+from maxmargin.structures.custom.model import Custom, CustomOracle, IdentityMap, checked_loss
 from maxmargin.structures.problem import Problem as PairProblem
 
 _Data = tuple[list[object], list[object]]

@@ -7,7 +7,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.encoding.checked import checked_numbers
 from maxmargin.encoding.kinds import (
     Offsets,
     Words,
@@ -18,6 +17,7 @@ from maxmargin.encoding.kinds import (
     is_numeric,
     offsets_of,
 )
+from maxmargin.encoding.labels import checked_numbers
 from maxmargin.encoding.matrices import checked_csr, in_order
 from maxmargin.runtime.arrays import (
     CsrMatrix,

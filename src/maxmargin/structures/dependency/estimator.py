@@ -9,13 +9,21 @@ import scipy.sparse
 
 from maxmargin.encoding.kinds import is_empty, without_empty
 from maxmargin.estimators import confidence, explanation, inspection
-from maxmargin.estimators.confidence import lists_of_marginals, split_at
+from maxmargin.estimators.confidence import list_marginals, split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, Tally, check_width, present_weights, tally
+from maxmargin.estimators.examples import (
+    Examples,
+    Lesson,
+    Parts,
+    Tally,
+    check_width,
+    lesson_of,
+    present_weights,
+    tally,
+)
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by
 from maxmargin.estimators.fields import COUNT, Field
 from maxmargin.estimators.inspection import NO_LABEL, WeightTable
-from maxmargin.estimators.lessons import Lesson, lesson_of
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.state import StrOptions
 from maxmargin.estimators.structure import Call, Problem, Question, Structure
@@ -136,7 +144,7 @@ class Sentences(Structure["DependencySVC", _Data, list[IntArray], list[FloatArra
             score,
             lambda codes, margins: split_at(margins, offsets),
             states,
-            lists_of_marginals(np.diff(offsets), 1),  # the root
+            lambda values, shapes: list_marginals(values, shapes, np.diff(offsets), 1),  # the root
         )
 
     def reader(self, model: "DependencySVC", x: object) -> tuple[Problem, Reader] | None:

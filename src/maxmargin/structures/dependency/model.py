@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.compiling import helper, subroutine
-from maxmargin.compiling.intrinsics import table
-from maxmargin.encoding.checked import checked_offsets
+from maxmargin.compiling.loops import table
+from maxmargin.encoding.labels import checked_offsets
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import shown
 from maxmargin.structures import feature_map, oracle

@@ -12,10 +12,11 @@ from scipy.sparse import csr_array
 from maxmargin.encoding.labels import Labels
 from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.estimators import confidence, explanation, inspection, kernels
-from maxmargin.estimators.confidence import known_states, lists_of_marginals, split_at
+from maxmargin.estimators.confidence import known_states, list_marginals, split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import (
     Examples,
+    Lesson,
     Parts,
     Tally,
     check_kind,
@@ -23,6 +24,7 @@ from maxmargin.estimators.examples import (
     check_width,
     is_none,
     label_weights,
+    lesson_of,
     n_rows,
     present_weights,
     tally,
@@ -30,8 +32,7 @@ from maxmargin.estimators.examples import (
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by, row_entries
 from maxmargin.estimators.fields import COUNT, choice
 from maxmargin.estimators.inspection import WeightTable, dense
-from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, prediction_rows, with_kernel
-from maxmargin.estimators.lessons import Lesson, lesson_of
+from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, prediction_rows, wrapped
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.sequences import named_rows
 from maxmargin.estimators.state import Interval, StrOptions, check_parameters, transaction
@@ -40,7 +41,6 @@ from maxmargin.estimators.structure import (
     Problem,
     Question,
     Structure,
-    rescaled,
     signed,
     tables_of_trials,
 )
@@ -203,7 +203,7 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
             class_costs=_class_costs(model, examples),
             steps=model.search,
         )
-        problem = rescaled(with_kernel(model, plain, graphs.nodes), model.rescaling)
+        problem = wrapped(model, plain, graphs.nodes, model.rescaling)
         return signed(problem, _marks(model, problem))
 
     def ask(self, model: "GraphSVC", X: object) -> Question[list[Labels], list[FloatArray]]:
@@ -232,7 +232,7 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
             score,
             margins=lambda codes, margins: split_at(margins, graphs.offsets),
             states=lambda y: known_states(*encode_node_labels(y, graphs), model.classes_),
-            marginals=lists_of_marginals(lengths, len(model.classes_)),
+            marginals=lambda values, shapes: list_marginals(values, shapes, lengths, len(model.classes_)),
         )
 
     def reader(self, model: "GraphSVC", x: object) -> tuple[Problem, Reader] | None:

@@ -30,10 +30,15 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.compiling import helper, not_inlined, subroutine
-from maxmargin.compiling.intrinsics import table
-from maxmargin.encoding.checked import checked_count, checked_numbers, checked_offsets
+from maxmargin.compiling.loops import table
 from maxmargin.encoding.kinds import checked_floats
-from maxmargin.encoding.labels import cost_matrix, pad_columns
+from maxmargin.encoding.labels import (
+    checked_count,
+    checked_numbers,
+    checked_offsets,
+    cost_matrix,
+    pad_columns,
+)
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.wording import described
 from maxmargin.structures import feature_map

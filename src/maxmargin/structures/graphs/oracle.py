@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.compiling import generic, generic_with_default, helper, not_inlined, subroutine
-from maxmargin.compiling.intrinsics import table
-from maxmargin.compiling.loops import weighted_sum
+from maxmargin.compiling.loops import table, weighted_sum
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures import oracle
 from maxmargin.structures.graphs.cuts import (

@@ -1,7 +1,6 @@
 """Multilabel classification as a scikit-learn estimator."""
 
-from collections.abc import Callable, Iterable, Iterator, Set
-from itertools import combinations
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -14,81 +13,36 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from maxmargin.encoding.labels import Labels, check_several
 from maxmargin.estimators import confidence, explanation, inspection, kernels, tables
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, Tally, check_kind, tally
+from maxmargin.estimators.examples import Examples, Lesson, Parts, Tally, check_kind, lesson_of, tally
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.fields import FLAG, NAMES, choice, ints, scalar
 from maxmargin.estimators.inspection import NO_FEATURE, WeightTable, dense
-from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, with_kernel
-from maxmargin.estimators.lessons import Lesson, lesson_of
+from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, wrapped
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.state import StrOptions, snapshot, transaction
-from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage, rescaled
+from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage
 from maxmargin.estimators.tables import Table, Targets, with_constant
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray, freeze
 from maxmargin.runtime.wording import caller, quoted
 from maxmargin.solving.result import Callback
-from maxmargin.structures.graphs.loopy import MOST_NODES
-from maxmargin.structures.label_sets.model import LabelGraph, LabelSets, chow_liu
+from maxmargin.structures.label_sets.model import (
+    LabelGraph,
+    LabelSets,
+    check_no_lists,
+    chosen_structure,
+    column_names,
+    joined_labels,
+)
 
 STRUCTURES = {"auto", "independent", "tree", "full"}
+
 # The feature of a pair of labels. A pair has only this feature, while a label has all those of X, so with a
 # value of one the weights of pairs would be regularised too much. On the data of benchmarks/multilabel.py,
 # three is best or nearly so, and ten needs three times as many passes.
 PAIR = 3.0
 # The names of the entries of a pair's table, row by row.
 PAIR_STATES = ("neither", "second", "first", "both")
-
-
-def chosen_structure(structure: str, n_labels: int, is_slack: bool, probability: bool) -> tuple[str, str]:
-    """Return which labels are joined, and how the best set is found; raise if there is no oracle for it."""
-    is_small = n_labels <= MOST_NODES
-    if structure == "auto":
-        # Up to two labels, a tree has all pairs.
-        has_oracle = n_labels > 2 and is_small and not is_slack and not probability
-        structure = "full" if has_oracle else "tree"
-    if is_slack and structure == "full":
-        raise ValueError(
-            "structure must be 'independent' or 'tree' where rescaling is 'slack', got "
-            "'full'; use one of these, or rescaling='margin'."
-        )
-    if structure != "full":
-        return structure, "tree"
-    return structure, "subsets" if is_small else "messages"
-
-
-def joined_labels(structure: str, y: IntArray, weights: FloatArray | None) -> IntArray:
-    """Return the pairs of labels that are joined."""
-    if structure == "tree":
-        return chow_liu(y, weights)
-    pairs = combinations(range(y.shape[1]), 2) if structure == "full" else ()
-    return np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
-
-
-def column_names(y: object) -> Labels | None:
-    """Return the names of the columns of a DataFrame if all are strings; raise if two are the same."""
-    columns = list(getattr(y, "columns", ()))
-    repeated = next((name for k, name in enumerate(columns) if name in columns[:k]), None)
-    if repeated is not None:
-        raise ValueError(f"two columns of y are called {quoted(repeated)}; give each label one column.")
-    return np.array(columns) if columns and all(isinstance(name, str) for name in columns) else None
-
-
-def check_no_lists(y: object) -> None:
-    """Raise if y lists the labels of each example instead of being an indicator matrix."""
-    kind = getattr(y, "dtype", None)
-    is_list = isinstance(y, list | tuple) or (kind is not None and kind == np.dtype(object))
-    if not is_list or getattr(y, "ndim", 1) != 1:
-        return
-    items = list(cast("Iterable[object]", y))
-    lists = [item for item in items if isinstance(item, list | tuple)]
-    has_names = any(isinstance(label, str) for item in lists for label in item)
-    is_ragged = len({len(item) for item in lists}) > 1
-    if has_names or is_ragged or any(isinstance(item, Set) for item in items):
-        raise ValueError(
-            "y must be zeros and ones, one column per label, got labels such as "
-            f"{quoted(items[0])}; use MultiLabelBinarizer().fit_transform(y)."
-        )
 
 
 class LabelSetReader(NamedTuple):
@@ -186,7 +140,7 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
         X, y = examples.data
         rows = with_constant(linear_rows(model, X))
         problem = LabelSets.from_encoded(rows, y, _label_graph(model), loss=model.loss)
-        return rescaled(with_kernel(model, problem, X, by_example=True), model.rescaling)
+        return wrapped(model, problem, X, model.rescaling, by_example=True)
 
     def ask(self, model: "MultilabelSVC", X: object) -> Question[_Outputs, FloatArray]:
         table, n_labels = tables.known_table(model, X), model._n_labels

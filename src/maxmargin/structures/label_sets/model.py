@@ -8,7 +8,9 @@ with weights of its own; these are stored once too. So a problem takes the memor
 true sets.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable, Set
+from itertools import combinations
+from typing import NamedTuple, cast
 
 import numpy as np
 import scipy.sparse
@@ -16,11 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from maxmargin.encoding.checked import checked_numbers
 from maxmargin.encoding.kinds import pieces
+from maxmargin.encoding.labels import Labels, checked_numbers
 from maxmargin.runtime.arrays import Features, FloatArray, IntArray, freeze
 from maxmargin.runtime.limits import OutOfTime, Pace
+from maxmargin.runtime.wording import quoted
 from maxmargin.structures.graphs.encode import Graphs
+from maxmargin.structures.graphs.loopy import MOST_NODES
 from maxmargin.structures.graphs.model import Graph, GraphProblem
 from maxmargin.structures.problem import Problem, builder, fitting, spans
 from maxmargin.structures.rows import Rows, SharedRows, as_rows, n_rows, shared_rows
@@ -110,6 +114,57 @@ def _examples(one: GraphProblem, rows: Rows | SharedRows, n: int, y: IntArray | 
         labels=known if y is None else checked_numbers(np.ravel(y), n * one.map.most_nodes, 2),
     )
     return Problem(phi, graph)
+
+
+def column_names(y: object) -> Labels | None:
+    """Return the names of the columns of a DataFrame if all are strings; raise if two are the same."""
+    columns = list(getattr(y, "columns", ()))
+    repeated = next((name for k, name in enumerate(columns) if name in columns[:k]), None)
+    if repeated is not None:
+        raise ValueError(f"two columns of y are called {quoted(repeated)}; give each label one column.")
+    return np.array(columns) if columns and all(isinstance(name, str) for name in columns) else None
+
+
+def check_no_lists(y: object) -> None:
+    """Raise if y lists the labels of each example instead of being an indicator matrix."""
+    kind = getattr(y, "dtype", None)
+    is_list = isinstance(y, list | tuple) or (kind is not None and kind == np.dtype(object))
+    if not is_list or getattr(y, "ndim", 1) != 1:
+        return
+    items = list(cast("Iterable[object]", y))
+    lists = [item for item in items if isinstance(item, list | tuple)]
+    has_names = any(isinstance(label, str) for item in lists for label in item)
+    is_ragged = len({len(item) for item in lists}) > 1
+    if has_names or is_ragged or any(isinstance(item, Set) for item in items):
+        raise ValueError(
+            "y must be zeros and ones, one column per label, got labels such as "
+            f"{quoted(items[0])}; use MultiLabelBinarizer().fit_transform(y)."
+        )
+
+
+def chosen_structure(structure: str, n_labels: int, is_slack: bool, probability: bool) -> tuple[str, str]:
+    """Return which labels are joined, and how the best set is found; raise if there is no oracle for it."""
+    is_small = n_labels <= MOST_NODES
+    if structure == "auto":
+        # Up to two labels, a tree has all pairs.
+        has_oracle = n_labels > 2 and is_small and not is_slack and not probability
+        structure = "full" if has_oracle else "tree"
+    if is_slack and structure == "full":
+        raise ValueError(
+            "structure must be 'independent' or 'tree' where rescaling is 'slack', got "
+            "'full'; use one of these, or rescaling='margin'."
+        )
+    if structure != "full":
+        return structure, "tree"
+    return structure, "subsets" if is_small else "messages"
+
+
+def joined_labels(structure: str, y: IntArray, weights: FloatArray | None) -> IntArray:
+    """Return the pairs of labels that are joined."""
+    if structure == "tree":
+        return chow_liu(y, weights)
+    pairs = combinations(range(y.shape[1]), 2) if structure == "full" else ()
+    return np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
 
 
 # The smallest mutual information of two labels, above zero so that the tree spans all labels.

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.encoding.checked import checked_count, checked_numbers, checked_offsets
 from maxmargin.encoding.kinds import Words, check_widths, first_not_finite, is_numeric, without_empty
+from maxmargin.encoding.labels import checked_count, checked_numbers, checked_offsets
 from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, freeze, kernel_copy
 from maxmargin.runtime.wording import described
 

@@ -11,11 +11,20 @@ from numpy.typing import NDArray
 from maxmargin.estimators import confidence, explanation, inspection
 from maxmargin.estimators.confidence import split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, Tally, check_width, is_none, present_weights, tally
+from maxmargin.estimators.examples import (
+    Examples,
+    Lesson,
+    Parts,
+    Tally,
+    check_width,
+    is_none,
+    lesson_of,
+    present_weights,
+    tally,
+)
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by, single
 from maxmargin.estimators.fields import COUNT, FLAG, scalar
 from maxmargin.estimators.inspection import NO_FEATURE, NO_LABEL, WeightTable
-from maxmargin.estimators.lessons import Lesson, lesson_of
 from maxmargin.estimators.parameters import Constraints
 from maxmargin.estimators.state import Interval, transaction
 from maxmargin.estimators.structure import Call, Problem, Question, Structure, tables_of_trials

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin.compiling import subroutine
 from maxmargin.compiling.loops import add_scaled, clear, copy, weighted_sum
-from maxmargin.encoding.checked import checked_count, checked_flags
+from maxmargin.encoding.labels import checked_count, checked_flags
 from maxmargin.runtime.arrays import BoolArray, FloatArray, IntArray, kernel_array
 from maxmargin.runtime.wording import shown
 from maxmargin.structures import feature_map, oracle

@@ -7,20 +7,19 @@ from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from maxmargin.encoding.kinds import Offsets, Tokens
+from maxmargin.encoding.kinds import Offsets, Tokens, without_empty
 from maxmargin.estimators import confidence, explanation, inspection, sequences, tables
-from maxmargin.estimators.confidence import lists_of_marginals
+from maxmargin.estimators.confidence import list_marginals, split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import Examples, Parts, Tally, check_kind
+from maxmargin.estimators.examples import Examples, Lesson, Parts, Tally, check_kind
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.fields import ints
 from maxmargin.estimators.inspection import WeightTable, dense, joint_table
-from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, with_kernel
-from maxmargin.estimators.lessons import Lesson
+from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, wrapped
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.sequences import TokenData, weights_part
 from maxmargin.estimators.state import Interval, StrOptions, snapshot
-from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage, rescaled
+from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.result import Callback
@@ -132,7 +131,7 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
             model.max_length_,
             loss=model.loss,
         )
-        return rescaled(with_kernel(model, problem, tokens.rows), model.rescaling)
+        return wrapped(model, problem, tokens.rows, model.rescaling)
 
     def states(self, examples: Examples[TokenData]) -> IntArray:
         return examples.data[1] >> 1
@@ -140,7 +139,7 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
     def read(self, model: "SegmentSVC", X: object) -> tuple[Tokens, Problem | None]:
         """Return tokens, and the problem of predicting their segments; None if there are none."""
         tokens = sequences.read(model, X)
-        return tokens, _of_tokens(model, sequences.present(tokens)) if tokens.offsets[-1] else None
+        return tokens, _of_tokens(model, tokens) if tokens.offsets[-1] else None
 
     def ask(self, model: "SegmentSVC", X: object) -> Question[_Segmentations, list[FloatArray]]:
         tokens, problem = self.read(model, X)
@@ -159,7 +158,7 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
             lambda codes, y: _score(model, decode_segments(codes, offsets, model.classes_), offsets, y),
             margins,
             lambda y: _true_states(model, offsets, y),
-            lists_of_marginals(np.diff(offsets), len(model.max_length_)),
+            lambda values, shapes: list_marginals(values, shapes, np.diff(offsets), len(model.max_length_)),
         )
 
     def reader(self, model: "SegmentSVC", x: object) -> tuple[Problem, Reader] | None:
@@ -230,8 +229,8 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
 
 
 def _of_tokens(model: "SegmentSVC", tokens: Tokens) -> Problem:
-    """Return the problem of predicting the segments of sequences, none of them empty."""
-    return Segments.for_prediction(tokens.rows, tokens.offsets, model.max_length_)
+    """Return the problem of predicting the segments of sequences, without those that are empty."""
+    return Segments.for_prediction(tokens.rows, without_empty(tokens.offsets), model.max_length_)
 
 
 def _first_segments(model: "SegmentSVC", y: object, tokens: Tokens) -> EncodedSegments:
@@ -471,6 +470,15 @@ class SegmentSVC(MaxMarginEstimator[TokenData, _Segmentations, list[FloatArray]]
         segments = decode_segments(self._codes(problem), tokens.offsets, self.classes_)
         lengths = np.diff(tokens.offsets).tolist()
         return list(itertools.starmap(tags_of_segments, zip(segments, lengths, strict=True)))
+
+    @snapshot
+    def _tag_margins(self, X: object) -> list[FloatArray]:
+        """Return for each token the margin of its segment, infinite outside of segments."""
+        tokens, problem = self._structure.read(self, X)
+        codes, found = confidence.with_margins(self, problem)
+        begins = np.maximum.accumulate(np.where(codes & 1, np.arange(len(codes)), 0))
+        is_outside = codes[begins] >> 1 == len(self.classes_)
+        return split_at(np.where(is_outside, np.inf, found[begins]), tokens.offsets)
 
     @snapshot
     def predict_k_best(self, X: object, k: int) -> list[KBestSegments]:

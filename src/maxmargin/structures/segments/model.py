@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.compiling.intrinsics import table
-from maxmargin.compiling.loops import add_product, add_scaled, clear, copy, count_nonzero
-from maxmargin.encoding.checked import checked_numbers, checked_offsets
+from maxmargin.compiling.loops import add_product, add_scaled, clear, copy, count_nonzero, table
+from maxmargin.encoding.labels import checked_numbers, checked_offsets
 from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.runtime.arrays import Features, FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.wording import shown

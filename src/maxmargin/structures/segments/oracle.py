@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.compiling import helper, subroutine
-from maxmargin.compiling.intrinsics import prefetch, table
-from maxmargin.compiling.loops import add_scaled, copy, scaled_copy, weighted_sum
+from maxmargin.compiling.loops import add_scaled, copy, prefetch, scaled_copy, table, weighted_sum
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures import oracle, recursions
 from maxmargin.structures.oracle import oracle_workspace, output_size

@@ -8,15 +8,16 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.encoding.kinds import Tokens
+from maxmargin.encoding.kinds import Tokens, without_empty
 from maxmargin.encoding.labels import Labels, encode_labels, holds_arrays
 from maxmargin.encoding.sequences import NumberedSequences
 from maxmargin.encoding.table import number_fields
 from maxmargin.estimators import confidence, explanation, inspection, sequences, tables
-from maxmargin.estimators.confidence import known_states, lists_of_marginals, split_at
+from maxmargin.estimators.confidence import known_states, list_marginals, split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import (
     Examples,
+    Lesson,
     Parts,
     Tally,
     check_kind,
@@ -27,12 +28,11 @@ from maxmargin.estimators.examples import (
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.fields import FLAG, choice, flags
 from maxmargin.estimators.inspection import WeightTable, by_name, dense, joint_table
-from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, with_kernel
-from maxmargin.estimators.lessons import Lesson
+from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, wrapped
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.sequences import TokenData, weights_part
 from maxmargin.estimators.state import Options, StrOptions, snapshot, transaction
-from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage, rescaled
+from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.files.corpus.opening import CorpusLabels
 from maxmargin.runtime.arrays import FloatArray, IntArray
@@ -140,7 +140,7 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
     def learn_labels(self, model: "ChainSVC", classes: Labels, gives_arrays: bool) -> None:
         """Set the attributes that follow from the labels."""
         model.classes_, model._order, model._gives_arrays = classes, int(model.order), gives_arrays
-        model._forbidden = encode_forbidden(model.forbidden, classes)
+        model._forbidden = None if model.forbidden is None else encode_forbidden(model.forbidden, classes)
 
     def problem(self, model: "ChainSVC", examples: Examples[TokenData]) -> Problem:
         tokens, labels = examples.data
@@ -153,14 +153,14 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
             forbidden=_forbidden_in_training(model),
             class_costs=_token_costs(model, examples),
         )
-        return rescaled(with_kernel(model, problem, tokens.rows), model.rescaling)
+        return wrapped(model, problem, tokens.rows, model.rescaling)
 
     def read(self, model: "ChainSVC", X: object) -> tuple[Tokens, Problem | None]:
         """Return tokens, and the problem of predicting their labels; None if there are none."""
         tokens = sequences.read(model, X)
         if model._forbidden is not None:
             check_lengths(tokens.offsets, model._forbidden)
-        return tokens, _of_tokens(model, sequences.present(tokens)) if tokens.offsets[-1] else None
+        return tokens, _of_tokens(model, tokens) if tokens.offsets[-1] else None
 
     def ask(self, model: "ChainSVC", X: object) -> Question[_Labellings, list[FloatArray]]:
         tokens, problem = self.read(model, X)
@@ -181,7 +181,7 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
             score,
             margins=lambda codes, margins: split_at(margins, offsets),
             states=lambda y: known_states(*encode_labels(y, offsets), known),
-            marginals=lists_of_marginals(np.diff(offsets), len(known)),
+            marginals=lambda values, shapes: list_marginals(values, shapes, np.diff(offsets), len(known)),
         )
 
     def reader(self, model: "ChainSVC", x: object) -> tuple[Problem, Reader] | None:
@@ -234,9 +234,9 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
 
 
 def _of_tokens(model: "ChainSVC", tokens: Tokens) -> Problem:
-    """Return the problem of predicting the labels of sequences, none of them empty."""
-    n_labels, forbidden = len(model.classes_), model._forbidden
-    return _MODELS[model._order].for_prediction(tokens.rows, tokens.offsets, n_labels, forbidden)
+    """Return the problem of predicting the labels of sequences, without those that are empty."""
+    n_labels, offsets = len(model.classes_), without_empty(tokens.offsets)
+    return _MODELS[model._order].for_prediction(tokens.rows, offsets, n_labels, model._forbidden)
 
 
 def _forbidden_in_training(model: "ChainSVC") -> NDArray[np.bool_] | None:

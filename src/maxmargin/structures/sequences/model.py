@@ -17,10 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.compiling import not_inlined, subroutine
-from maxmargin.compiling.intrinsics import table
-from maxmargin.compiling.loops import add_product, add_scaled, clear, copy, count_nonzero
-from maxmargin.encoding.checked import checked_count, checked_numbers, checked_offsets
-from maxmargin.encoding.labels import cost_matrix, encode_labels, pad_columns
+from maxmargin.compiling.loops import add_product, add_scaled, clear, copy, count_nonzero, table
+from maxmargin.encoding.labels import (
+    checked_count,
+    checked_numbers,
+    checked_offsets,
+    cost_matrix,
+    encode_labels,
+    pad_columns,
+)
 from maxmargin.encoding.sequences import SequenceEncoder
 from maxmargin.runtime.arrays import Features, FloatArray, IntArray
 from maxmargin.structures import feature_map
@@ -338,7 +343,8 @@ class Chain:
         ``forbidden`` is a matrix from `encode_forbidden`, or None. If label k is true, a wrong token costs
         ``class_costs[k]`` times as much.
         """
-        phi = with_tables(_chain_map(features, offsets, n_labels))
+        phi = _chain_map(features, offsets, n_labels)
+        phi = with_tables(fitting(Problem(phi, phi)).map)
         cost = cost_matrix(loss, LOSSES, n_labels)
         cost = cost if class_costs is None else cost * class_costs[:, None]
         labels = checked_numbers(labels, n_rows(phi.rows), n_labels)
@@ -358,12 +364,11 @@ class Chain:
 
 
 def _chain_map(features: Features, offsets: IntArray, n_labels: int) -> ChainMap:
-    """Return the map of checked features; raise if its weights do not fit into memory."""
+    """Return the map of checked features, without tables."""
     width, rows = padded(checked_count(n_labels, "n_labels")), as_rows(features)
     tokens = spans(checked_offsets(offsets, n_rows(rows)))
     longest = int((tokens[:, 1] - tokens[:, 0]).max())
-    phi = ChainMap(rows, tokens, *no_products(rows, tokens), int(n_labels), width, longest)
-    return fitting(Problem(phi, phi)).map
+    return ChainMap(rows, tokens, *no_products(rows, tokens), int(n_labels), width, longest)
 
 
 def _chain_oracle(

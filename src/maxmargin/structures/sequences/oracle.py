@@ -12,8 +12,7 @@ import numpy as np
 
 from maxmargin.compiling import generic, helper, subroutine
 from maxmargin.compiling.generics import absent
-from maxmargin.compiling.intrinsics import prefetch, table
-from maxmargin.compiling.loops import add_scaled, copy, weighted_sum
+from maxmargin.compiling.loops import add_scaled, copy, prefetch, table, weighted_sum
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.structures import oracle, recursions
 from maxmargin.structures.oracle import oracle_workspace, output_size
