@@ -204,3 +204,19 @@ class IdentityOfRows:
 
     def set_params(self) -> "IdentityOfRows":
         return self
+
+
+def test_a_vector_keeps_its_length_where_weights_without_use_are_forgotten(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = [
+        [{"v": np.array([0.0, e, 0.0]), "noise": str(k)} for k, e in enumerate(x)]
+        for x in rng.normal(size=(9, 4))
+    ]
+    y = [["q" if token["v"][1] > 0 else "p" for token in x] for x in X]
+    model = ChainSVC(l1_ratio=0.5, C=0.5, random_state=0).fit(X, y)
+    assert model.feature_names_ == ["v[0]", "v[1]", "v[2]"]
+    assert not model.coef_[:, [0, 2]].any()
+    model.save(tmp_path / "model")
+    assert model.predict(X) == load(tmp_path / "model").predict(X) == y
+    with pytest.raises(ValueError, match="the feature 'v' of 2 numbers, expected 3 as in fit"):
+        model.predict([[{"v": np.ones(2)}]])

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import TypeVar, cast
 
 import numpy as np
@@ -222,7 +223,8 @@ def weights_of(model: AnyEstimator) -> tuple[FloatArray, ...]:
 def forget_unused(model: AnyEstimator, parts: tuple[str, ...]) -> None:
     """Drop the names of features whose weights are all zero, as names unknown to a model score nothing.
 
-    ``parts`` are the parts of weights with one column per feature.
+    ``parts`` are the parts of weights with one column per feature. Of the features ``name[0]``, ``name[1]``
+    and so on all stay if one does: they tell how long the vectors of that name are.
     """
     names, encoder = model.feature_names_, model._encoder
     if not isinstance(names, list) or not isinstance(encoder, SequenceEncoder):
@@ -230,6 +232,9 @@ def forget_unused(model: AnyEstimator, parts: tuple[str, ...]) -> None:
     before = weights_of(model)._asdict()  # type: ignore[attr-defined]
     used = np.any([before[part].any(axis=0) for part in parts], axis=0)
     used[0] |= not used.any()  # no model is without features
+    vectors = [name.rpartition("[")[0] if name.endswith("]") else "" for name in names]
+    stay = set(compress(vectors, used)) - {""}
+    used |= [vector in stay for vector in vectors]
     kept = [name for name, is_used in zip(names, used.tolist(), strict=True) if is_used]
     model._encoder = SequenceEncoder.restored(encoder.kind_, len(kept), kept)
     name_features(model)
