@@ -6,6 +6,7 @@ from . import problems as problems
 from .estimators.explanation import Explanation as Explanation
 from .estimators.model_files import load as load
 from .estimators.predictor import Predictor as Predictor
+from .estimators.selection import CrossValidated as CrossValidated
 from .estimators.state import pickle_training_data as pickle_training_data
 from .files.checkpoint import Checkpoint as Checkpoint
 from .files.container import FileError as FileError

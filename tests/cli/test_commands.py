@@ -266,11 +266,18 @@ def test_tagging_reads_no_more_than_it_needs(
 
 
 def test_search_chooses_C(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "data").write_text(2 * ATTRIBUTES)
-    assert run("train", "data", "--model", "model", "--search", "-C", "0.4") == 0
+    said = train(files, 2 * ATTRIBUTES, "--search")
+    X = [[["w=the", "t:x"], ["w=dog"]], [{"w=a": 1, "t:x": 2}, {"w=cat": 1, "long": 1}]]
+    X = [[token if isinstance(token, dict) else dict.fromkeys(token, 1) for token in tokens] for tokens in X]
+    task = maxmargin.ChainSVC(C="auto", random_state=0).fit(2 * X, 4 * [["D", "N"]])
+    assert said["C"] == task.C_
+    assert run("train", "data", "--model", "model", "--search") == 0
     err = capsys.readouterr().err
-    assert [f"search: C = {C}: accuracy" in err for C in ("0.1", "0.2", "0.4", "0.8", "1.6")] == [True] * 5
-    assert "is best in 3-fold cross-validation" in err
+    for C, score in zip(task.cv_results_["param_C"], task.cv_results_["mean_test_score"], strict=True):
+        assert f"search: C = {C:g}: mean loss {-score:.4g}" in err
+    assert f"search: C = {said['C']:g} is chosen by cross-validation" in err
+    assert run("train", "data", "--model", "model", "--search", "-C", "0.4") == 1
+    assert "-C: expected none with --search, which chooses it, got 0.4" in capsys.readouterr().err
 
 
 def test_the_scale_of_C_is_a_number(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -279,7 +286,8 @@ def test_the_scale_of_C_is_a_number(files: Path, capsys: pytest.CaptureFixture[s
     assert run("inspect", "model") == 0
     assert f"C = {said['C']:g}, gap " in capsys.readouterr().out
     assert run("train", "data", "--model", "model", "--search") == 0
-    assert f"search: C = {4 * said['C']:.3g}: accuracy" in capsys.readouterr().err
+    C = float(f"{said['C']:.3g}")
+    assert f"search: C = {C:g}: mean loss" in capsys.readouterr().err
 
 
 def test_resume_goes_on_from_a_checkpoint(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

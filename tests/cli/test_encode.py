@@ -24,16 +24,17 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("options", [(), ("--search",)])
 def test_an_encoded_corpus_trains_the_model_of_its_files(
-    files: Path, capsys: pytest.CaptureFixture[str]
+    files: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
 ) -> None:
     assert cli.main(["encode", "data", "data", "-t", "template", "-o", "corpus", "--json", "--quiet"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["sequences"], found["tokens"], found["features"], found["format"]) == (4, 12, 9, "columns")
     assert found["labels"] == ["B-NP", "B-VP", "I-NP"]
-    assert cli.main(["train", "corpus", "-m", "model", "--quiet"]) == 0
+    assert cli.main(["train", "corpus", "-m", "model", "--quiet", *options]) == 0
     (files / "twice").write_text(COLUMNS * 2)
-    assert cli.main(["train", "twice", "-m", "other", "-t", "template", "--quiet"]) == 0
+    assert cli.main(["train", "twice", "-m", "other", "-t", "template", "--quiet", *options]) == 0
     models = [maxmargin.load(files / name) for name in ("model", "other")]
     assert np.array_equal(models[0]._w, models[1]._w)
     capsys.readouterr()
@@ -66,7 +67,7 @@ def test_json_lines_are_encoded_and_trained_on(files: Path, capsys: pytest.Captu
         ("encode data -o out --hash-bits 40", "hash_bits must be an int from 1 to 30, got 40", 1),
         ("encode data", "the following arguments are required: --output/-o", 2),
         ("train empty -m model", "expected a directory with manifest.json", 1),
-        ("train corpus -m model --search", "corpus: expected no --search, --template or --min-count", 1),
+        ("train corpus -m model --min-count 2", "corpus: expected no --template or --min-count", 1),
         ("train corpus -m model --estimator dependency", "--estimator: expected chain or segments", 1),
     ],
 )

@@ -74,7 +74,7 @@ def test_numbers_are_kept(estimator):
     assert estimator(C=2, tol=10.0, random_state=0).fit(X, y).C_ == 2.0
     assert ChainSVC(C=0.5, tol=10.0, random_state=0).fit([X], [y]).C_ == 0.5
     with pytest.raises(ValueError, match="'C' parameter"):
-        estimator(C="auto").fit(X, y)
+        estimator(C="best").fit(X, y)
 
 
 def graphs_of(rng, sizes):

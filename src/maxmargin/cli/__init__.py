@@ -110,7 +110,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--search",
         action="store_true",
-        help="choose C by cross-validation, among 1/4 to 4 times the default or -C",
+        help="choose C by cross-validation, around the default",
     )
     parser.add_argument(
         "--resume",

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from maxmargin.cli.tasks import (
     Attributes,
@@ -78,8 +78,8 @@ TASKS: dict[str, type[SomeTask]] = {
 class Estimator(Protocol):
     """The interface of an estimator that commands use."""
 
-    C: float | str
     C_: float
+    cv_results_: dict[str, Any]
     tol: float
     n_features_in_: int
     n_iter_: int

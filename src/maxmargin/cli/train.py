@@ -3,10 +3,10 @@
 import argparse
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Thread
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from maxmargin.cli.models import (
     Estimator,
@@ -22,15 +22,12 @@ from maxmargin.cli.tasks import (
     Classes,
     Columns,
     JsonLines,
-    Labels,
     LabelSets,
     SequenceRows,
     SomeTask,
     TrainingSet,
     Trees,
 )
-from maxmargin.encoding.sequences import NumberedSequences
-from maxmargin.evaluation import are_phrase_tags, phrase_scores
 from maxmargin.files.detection import ATTRIBUTES, COLUMNS, CONLLU, JSON, SVMHMM, SVMLIGHT, Detected, detect
 from maxmargin.files.sources import Source
 from maxmargin.runtime.limits import without_collection
@@ -48,9 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     read = time.perf_counter()
     estimator = new_estimator(_chosen(task, arguments), _parameters(arguments))
     with noted_warnings():
-        if arguments.search:
-            estimator.set_params(C=chosen_C(estimator, batch, task, arguments))
         _fit(estimator, batch, arguments)
+    if arguments.search:
+        _note_search(estimator, arguments)
     fitted = time.perf_counter()
     model = Model(estimator, task)
     model.save(arguments.model)
@@ -96,10 +93,9 @@ def _chosen(task: SomeTask, arguments: argparse.Namespace) -> str:
 
 def _encoded(arguments: argparse.Namespace) -> tuple[SomeTask, TrainingSet]:
     """Return the task and the examples of a directory that ``encode`` has written."""
-    if arguments.search or arguments.template or arguments.min_count:
+    if arguments.template or arguments.min_count:
         raise ValueError(
-            f"{arguments.file}: expected no --search, --template or --min-count for encoded data; give the "
-            "last two to encode"
+            f"{arguments.file}: expected no --template or --min-count for encoded data; give them to encode"
         )
     import_scikit_learn()
     from maxmargin.files.corpus.opening import open_corpus
@@ -121,6 +117,15 @@ def _fit(estimator: Estimator, batch: TrainingSet, arguments: argparse.Namespace
         estimator.set_params(checkpoint=path)
     estimator.fit(batch.X, batch.y)
     estimator.set_params(checkpoint=None)
+
+
+def _note_search(estimator: Estimator, arguments: argparse.Namespace) -> None:
+    """Say how the values of C did that were tried."""
+    table = estimator.cv_results_
+    for C, score in zip(table["param_C"], table["mean_test_score"], strict=True):
+        known = "left, as it is worse" if score != score else f"{-score:.4g}"
+        note(f"search: C = {C:g}: mean loss {known}", quiet=arguments.quiet)
+    note(f"search: C = {estimator.C_:g} is chosen by cross-validation", quiet=arguments.quiet)
 
 
 def _checkpoint(arguments: argparse.Namespace) -> str:
@@ -177,6 +182,10 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, object]:
     """Return the parameters of the estimator: those that were given, and those of a command."""
     names = ("C", "loss", "tol", "max_iter", "time_limit", "min_count")
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    if arguments.search:
+        if "C" in given:
+            raise ValueError(f"-C: expected none with --search, which chooses it, got {given['C']:g}")
+        given["C"] = "auto"
     fixed = {"random_state": arguments.seed, "n_jobs": arguments.jobs, "verbose": 0 if arguments.quiet else 2}
     return {**fixed, **given, **dict(arguments.set or ())}
 
@@ -222,58 +231,6 @@ def _text(model: Model, path: str, seconds: float) -> str:
         f"{'' if labels is None else f', {len(labels)} labels'}; objective {objective:.5g}, the optimum is "
         f"{share if estimator.certified_ else 'unknown'}; {estimator.n_iter_} passes, {seconds:.1f} s"
     )
-
-
-Scorer = Callable[[Estimator, object, Sequence[Sequence[str]]], float]
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-FOLDS = 3
-
-
-def chosen_C(
-    estimator: Estimator, batch: TrainingSet, task: SomeTask, arguments: argparse.Namespace
-) -> float:
-    """Return the best of some values around the estimator's C, by cross-validation, and say what it found."""
-    from sklearn.model_selection import GridSearchCV, KFold
-
-    X = batch.X.listed() if isinstance(batch.X, NumberedSequences) else batch.X
-    scoring, name = _scoring(batch, task)
-    C = _number(estimator, X, batch.y)
-    values = [float(f"{C * factor:.3g}") for factor in FACTORS]
-    folds = KFold(FOLDS, shuffle=True, random_state=arguments.seed)
-    search = GridSearchCV(estimator, {"C": values}, scoring=scoring, cv=folds, refit=False)
-    found = search.fit(X, batch.y).cv_results_["mean_test_score"]
-    for C, score in zip(values, found, strict=True):
-        note(f"search: C = {C:g}: {name} {score:.4f}", quiet=arguments.quiet)
-    best = values[int(found.argmax())]
-    note(f"search: C = {best:g} is best in {FOLDS}-fold cross-validation", quiet=arguments.quiet)
-    return best
-
-
-def _number(estimator: Estimator, X: object, y: object) -> float:
-    """Return C; where it is "scale", the number that a fit to these data finds."""
-    if not isinstance(estimator.C, str):
-        return estimator.C
-    from sklearn.base import clone
-
-    # A gap of any size will do, so that training ends where it begins.
-    fitted: Estimator = clone(estimator).set_params(max_iter=1, tol=1e9, verbose=0).fit(X, y)
-    return fitted.C_
-
-
-def _scoring(batch: TrainingSet, task: SomeTask) -> tuple[Scorer | None, str]:
-    """Return the score to choose by, and its name: F1 of phrases, or that of the estimator."""
-    y = cast("Sequence[Labels]", batch.y) if task.outcome == "labels" else ()
-    labels = [label for sequence in y for label in sequence]
-    if labels and isinstance(labels[0], str) and are_phrase_tags(map(str, labels)):
-        return _phrase_f1, "F1 of phrases"
-    return None, {"labels": "accuracy", "heads": "UAS", "classes": "accuracy", "sets": "subset accuracy"}[
-        task.outcome
-    ]
-
-
-def _phrase_f1(model: Estimator, X: object, y: Sequence[Sequence[str]]) -> float:
-    predicted: object = getattr(model, "predict_tags", model.predict)(X)
-    return phrase_scores(y, cast("Sequence[Sequence[str]]", predicted)).overall.f1
 
 
 def encode(arguments: argparse.Namespace) -> int:

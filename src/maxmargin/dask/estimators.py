@@ -23,6 +23,7 @@ from maxmargin.dask.teaching import (
 from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Lesson, Moments
 from maxmargin.estimators.parameters import filled
+from maxmargin.estimators.selection import is_auto
 from maxmargin.estimators.state import transaction, twin
 from maxmargin.files.container import Path
 from maxmargin.runtime.limits import Shares
@@ -139,6 +140,11 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any, Any]):
                     f"{name} must be {expected!r} on a cluster, got {shown(given[name])}; use "
                     f"maxmargin.{caller()}."
                 )
+        if is_auto(self.C):
+            raise ValueError(
+                f"C must be a number on a cluster, got {shown(self.C)}; choose it on a part of the data, by "
+                f"maxmargin.{caller()}."
+            )
         if isinstance(given.get("class_weight"), str):
             raise ValueError(
                 "class_weight must be None or a dict on a cluster, got "
@@ -178,7 +184,7 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any, Any]):
     def _chosen_C(self, examples: FarExamples) -> float:  # type: ignore[override]
         """Return C; where it depends on the features, by their sums over all partitions."""
         if self._moments is None:
-            return float(self.C)
+            return float(cast("float", self.C))
         size = self._moments.weight / (examples.number * examples.mean_weight)
         return self._scaled_C(self._moments.variance, size)
 

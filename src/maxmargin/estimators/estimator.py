@@ -6,6 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from typing import Any, ClassVar, Generic, Self, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils import Tags
 from maxmargin.encoding.labels import Labels
 from maxmargin.estimators import confidence, model_files
 from maxmargin.estimators.examples import (
+    FLOOR,
     Data,
     Examples,
     Parts,
@@ -39,6 +41,7 @@ from maxmargin.estimators.parameters import (
     document,
     parameter_texts,
 )
+from maxmargin.estimators.selection import CrossValidated, choose, is_auto
 from maxmargin.estimators.state import (
     INTERRUPTED,
     LeftOut,
@@ -56,7 +59,7 @@ from maxmargin.methods import Accelerated, Divided, Pairwise
 from maxmargin.methods.anchored import suited_to
 from maxmargin.methods.protocol import with_lam
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.limits import Shares, deadline_at
+from maxmargin.runtime.limits import Shares, deadline_at, now
 from maxmargin.runtime.threads import as_number, threads
 from maxmargin.runtime.wording import caller, counted, frames_to_user, shown
 from maxmargin.solving.decoding import decode_all
@@ -69,10 +72,8 @@ from maxmargin.structures.feature_map import is_projected, unprojected
 from maxmargin.structures.problem import n_bytes
 from maxmargin.structures.wrappers import L1Penalised, Weighted
 
-# The objective to which tol refers is at least this, in units of the loss: on separable data it tends to zero
-# as C grows, long after predictions stop changing.
-FLOOR = 0.01
-
+# The share of the time limit that the search for C may take.
+_SEARCH = 0.75
 ADVICE = {
     Status.MAX_PASSES: "raise max_iter or tol, or lower C",
     Status.TIME_LIMIT: "raise time_limit or tol, or lower C",
@@ -89,7 +90,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
     """
 
     # Parameters that all estimators have, or several.
-    C: float | str
+    C: float | str | CrossValidated
     l1_ratio: float | None = None
     method: object
     tol: float
@@ -113,6 +114,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
 
     # What `fit` learns: of all estimators, and of those with labels, probabilities, names or kernels.
     C_: float
+    cv_results_: dict[str, Any]
     gap_: float
     certified_: bool
     history_: History
@@ -206,6 +208,8 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
             examples = self._examples(parts, sample_weight, call)
             examples = examples if seen is None else appended(seen, examples)
             problem = self._penalised(self._structure.problem(self, examples))
+        if seen is None:
+            self._choose_C(problem, examples, time.deadline)
         self.time_limit = time.next()  # on a draft; the user's limit stays
         result = self._solve(problem, examples, self._start(seen, more))
         self._seen = Seen(examples, result, self._model_parameters()) if more else None
@@ -328,10 +332,29 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         """Return the factor of half the squared length, for n examples."""
         return (1.0 - (self.l1_ratio or 0.0)) / (self.C_ * n)
 
+    def _choose_C(self, problem: Problem, examples: Examples[Data], deadline: float) -> None:
+        """Choose C by cross-validation, if that is asked for; later calls of `partial_fit` keep it."""
+        self.__dict__.pop("cv_results_", None)
+        if not is_auto(self.C):
+            return
+        if self.checkpoint is not None and not isinstance(self.random_state, Integral):
+            raise ValueError(
+                "random_state must be an int where C is chosen and there is a checkpoint, so that C is the "
+                f"same again, got {shown(self.random_state)}."
+            )
+        is_linear = getattr(self, "kernel", "linear") == "linear"
+        default = inspect.signature(type(self)).parameters["C"].default if is_linear else "scale"
+        centre, until = self._as_number(default, examples), now() + _SEARCH * (deadline - now())
+        self.C_, self.cv_results_ = choose(self, problem, examples, centre, until)
+
     def _chosen_C(self, examples: Examples[Data]) -> float:
         """Return C as a number."""
-        if not isinstance(self.C, str):
-            return float(self.C)
+        return self.C_ if is_auto(self.C) else self._as_number(self.C, examples)
+
+    def _as_number(self, C: object, examples: Examples[Data]) -> float:
+        """Return C as a number, where it is one or "scale"."""
+        if not isinstance(C, str):
+            return float(cast("float", C))
         variance = total_variance(rows_of(examples), weights_of_rows(examples)) if is_linear(self) else 0.0
         sizes, weights = np.diff(getattr(examples.data[0], "offsets", (0, 1))), examples.weights
         weights = weights if weights is None or len(weights) == len(sizes) else None

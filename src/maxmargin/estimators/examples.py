@@ -34,6 +34,11 @@ Parts = tuple[object, ...]
 Data = TypeVar("Data", bound=tuple[object, ...])
 
 
+# The objective to which tol refers is at least this, in units of the loss: on separable data it tends to zero
+# as C grows, long after predictions stop changing.
+FLOOR = 0.01
+
+
 class Examples(NamedTuple, Generic[Data]):
     """Encoded examples.
 

@@ -1,6 +1,7 @@
 """The fitted attributes in a model file: how each is written, and how it is read and checked."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -142,6 +143,37 @@ def _read_history(stored: Stored, name: str) -> History:
     return History(tuple(Measurement(*row)._replace(oracle_calls=n) for row, n in rows))
 
 
+# Columns of `cv_results_`, whose parameters are listed again in "params".
+_PARAMETER = "param_"
+_COLUMNS = re.compile(
+    r"param_[A-Za-z]\w*|(mean|std)_(fit|score)_time|split\d+_test_score|(mean|std|rank)_test_score"
+)
+
+
+def _write_trials(draft: Draft, name: str, table: dict[str, Any]) -> None:
+    columns = [column for column in table if column != "params"]
+    draft.put(name, columns)
+    draft.arrays[name + ".values"] = np.array([table[column] for column in columns], dtype=np.float64)
+
+
+def _read_trials(stored: Stored, name: str) -> dict[str, Any]:
+    columns = stored.take(name)
+    if not isinstance(columns, list) or not all(
+        isinstance(column, str) and _COLUMNS.fullmatch(column) for column in columns
+    ):
+        stored.fail(f"{name!r} to be names of columns", quoted(columns))
+    values = stored.take_array(name + ".values", "f", len(columns), None).astype(np.float64)
+    table: dict[str, Any] = dict(zip(columns, values, strict=True))
+    if "rank_test_score" in table:
+        table["rank_test_score"] = np.nan_to_num(table["rank_test_score"]).astype(np.int64)
+    found = {column: part.tolist() for column, part in table.items() if column.startswith(_PARAMETER)}
+    rows = zip(*found.values(), strict=True)
+    table["params"] = [
+        dict(zip((key.removeprefix(_PARAMETER) for key in found), row, strict=True)) for row in rows
+    ]
+    return table
+
+
 def _read_float(stored: Stored, name: str) -> float:
     """Return a float, which may be infinite or NaN."""
     value = stored.take(name)
@@ -154,3 +186,4 @@ COUNT, FLAG, NUMBER = scalar(int, 0), scalar(bool), Field(Draft.put, _read_float
 LABELS = Field(_write_labels, partial(_read_labels, in_order=True))
 NAMES = Field(_write_labels, partial(_read_labels, in_order=False))
 HISTORY = Field(_write_history, _read_history)
+TRIALS = Field(_write_trials, _read_trials)

@@ -17,6 +17,7 @@ from maxmargin.estimators.fields import (
     FLAG,
     HISTORY,
     NUMBER,
+    TRIALS,
     Fields,
     read_fields,
     scalar,
@@ -45,6 +46,7 @@ CERTIFICATE: Fields = {
     "certified_": FLAG,
     "history_": HISTORY,
     "n_iter_": COUNT,
+    "cv_results_": TRIALS.or_unset(),
 }
 _TEMPERATURE = scalar(float, float(np.finfo(np.float64).tiny)).or_unset()
 

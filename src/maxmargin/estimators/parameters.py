@@ -14,6 +14,7 @@ from textwrap import dedent, indent
 from types import FunctionType
 from typing import NamedTuple
 
+from maxmargin.estimators.selection import CrossValidated
 from maxmargin.estimators.state import HasMethods, Interval, StrOptions
 from maxmargin.files.checkpoint import Checkpoint
 from maxmargin.methods import (
@@ -74,9 +75,12 @@ _POSITIVE_INT = Interval(Integral, 1, None, closed="left")
 # How to train: these parameters do not change what is learnt.
 TRAINING = {
     "C": Parameter(
-        "float",
-        [Interval(Real, 0, None, closed="neither")],
-        "Inverse regularisation strength, > 0; lam = 1 / (C n).",
+        'float, "auto" or CrossValidated',
+        [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), CrossValidated],
+        """
+        Inverse regularisation strength, > 0; lam = 1 / (C n). "auto" chooses it by cross-validation, and a
+        `CrossValidated` has options for this; ``C_`` is the number.
+        """,
     ),
     "method": Parameter(
         f"{_listed(METHODS)} or a method",
@@ -272,6 +276,10 @@ TEXTS = {
     "certificate": """
         C_ : float
             C as a number.
+        cv_results_ : dict
+            How the values of C did that were tried, where it was chosen by cross-validation, as
+            `sklearn.model_selection.GridSearchCV` names it. A score is the negative mean loss of held-out
+            examples; it is NaN where not all folds were trained, as C was already known to be worse.
         gap_ : float
             Bound on how far the objective is from its minimum.
         certified_ : bool

@@ -114,6 +114,8 @@ class Structure(Generic[Model, Data, Output, Values]):
         For errors: what exact sums over outputs need.
     scale : float
         What ``C="scale"`` divides by the variance of the features; docs/defaults.md says how it was chosen.
+    scores_whole : bool
+        Whether `score` counts outputs that are right as a whole, and so does the choice of C.
     trials : dict
         Tiny examples of each kind, which need the same kernels as users': functions that return X and y.
     """
@@ -123,6 +125,7 @@ class Structure(Generic[Model, Data, Output, Values]):
     n_parts: ClassVar[int] = 2
     summable: ClassVar[str] = ""
     scale: ClassVar[float] = 1.0
+    scores_whole: ClassVar[bool] = False
     trials: ClassVar[Trials] = {}
 
     # Training.

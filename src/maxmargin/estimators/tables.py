@@ -38,10 +38,11 @@ SCALED_C = [StrOptions({"scale"}), *TRAINING["C"].constraints]
 # A class adds "scale", the number that is divided by the variance of the rows.
 SCALED_TEXTS = kernels.TEXTS | {
     "C": """
-        C : {"scale"} or float, default="scale"
+        C : {"scale", "auto"}, float or CrossValidated, default="scale"
             Inverse regularisation strength, > 0; lam = 1 / (C n). "scale" is %(scale)s divided by the sum of
             the variances of the features%(of_rows)s, so that their unit does not matter; with a kernel other
-            than "linear" %(scale_of_kernels)s. ``C_`` is the number.
+            than "linear" %(scale_of_kernels)s. "auto" chooses C by cross-validation, and a `CrossValidated`
+            has options for this. ``C_`` is the number.
         """,
     "of_rows": "",
     "scale_of_kernels": "it is 1",

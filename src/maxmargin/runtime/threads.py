@@ -56,6 +56,16 @@ def n_threads() -> int:
     return 1 if pool is None else pool[1]
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let the calling thread do all work in this block itself, while others do work of their own."""
+    token = _POOL.set(None)
+    try:
+        yield
+    finally:
+        _POOL.reset(token)
+
+
 def _do_nothing() -> None:
     pass
 

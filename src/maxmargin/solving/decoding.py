@@ -9,7 +9,7 @@ from maxmargin.compiling import can_compile, kernel
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros
 from maxmargin.runtime.threads import n_threads, run_all
 from maxmargin.structures.feature_map import score, score_buffer, statistics_size
-from maxmargin.structures.oracle import decode, oracle_workspace, output_size, output_sizes
+from maxmargin.structures.oracle import decode, loss, oracle_workspace, output_size, output_sizes
 from maxmargin.structures.problem import AnyProblem, checked_weights, sizes
 from maxmargin.structures.questions import (
     decode_differing,
@@ -56,6 +56,25 @@ def predictions(problem, w, first, stop, out, theta, y, work):
         for t in range(output_size(problem.oracle, i)):
             out[end] = y[t]
             end += 1
+
+
+def losses(problem: AnyProblem, w: FloatArray) -> FloatArray:
+    """Return the loss of the output of largest score of each example; the oracle knows the truth."""
+    w, out = checked_weights(problem, w), np.empty(sizes(problem).examples)
+    share_out(
+        problem,
+        lambda first, stop: write_losses(problem, w, first, out[first:stop], *decoding_work(problem)),
+    )
+    return out
+
+
+@kernel
+def write_losses(problem, w, first, out, theta, y, work):
+    """Write the loss of the prediction for example first + t to ``out[t]``."""
+    for t in range(out.shape[0]):
+        score(problem.map, first + t, w, theta)
+        decode(problem.oracle, first + t, theta, y, work)
+        out[t] = loss(problem.oracle, first + t, y)
 
 
 def decoding_work(

@@ -142,6 +142,7 @@ class ProgressLine:
             return
         if progress.last is not None:
             self._bar.set_postfix_str(certificate_text(progress.last), refresh=False)
+        self._bar.set_description_str(self.name, refresh=False)  # of several runs, each may have one
         self._bar.update(int(progress.passes) - self._bar.n)
 
     def _open(self, max_passes: int) -> tqdm:

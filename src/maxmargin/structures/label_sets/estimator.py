@@ -101,6 +101,7 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
     """Sets of labels of the rows of a table; if y is a vector, the second of its classes is the label."""
 
     in_lists = False
+    scores_whole = True
     summable = "structure='tree' or 'independent', as no other sum over sets of labels is exact"
     trials = in_each_storage(lambda X, labels: (X, np.column_stack([labels == 0, labels == 1]).astype(int)))
     fields: ClassVar = {
