@@ -14,10 +14,9 @@ class Predictor:
     """The predictions of a model in a file, and nothing else.
 
     It predicts what ``load(path)`` predicts. `ChainSVC` with named features, ``order=1``, a linear kernel and
-    labels that are strings, but without ``forbidden``, needs neither NumPy, SciPy, Numba nor scikit-learn for
-    it: processes start sooner and take less memory, and single sequences less time. Other models, and
-    sequences of other forms than lists of dicts or of lists of strings, go through the estimator, which is
-    loaded when it is first needed.
+    labels that are strings needs neither NumPy, SciPy, Numba nor scikit-learn for it: processes start sooner
+    and take less memory, and single sequences less time. Other models, and sequences of other forms than
+    lists of dicts or of lists of strings, go through the estimator, which is loaded when it is first needed.
 
     Several threads may use one predictor. To replace a model, write its file and make another predictor.
 

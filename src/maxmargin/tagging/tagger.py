@@ -89,7 +89,6 @@ class _File:
         header = self.header
         _require(all(header[name] == value for name, value in _PLAIN.items()))
         _require(header["_encoder"] in _NAMED and header["classes_"] in _TEXTS)
-        _require(_FORBIDDEN not in self.spans)
         labels, n_features = self.texts("classes_"), header["_encoder.size"]
         n_labels = len(labels)
         if type(n_features) is not int:
@@ -138,7 +137,10 @@ class _File:
         return found
 
     def rows(self, n_labels: int) -> Buffer:
-        """Return the weights of pairs of labels, of the first label and of the last one."""
+        """Return the weights of pairs of labels, of the first label and of the last one.
+
+        Those of forbidden pairs are minus infinity.
+        """
         width = -(-n_labels // _LANES) * _LANES
         found = (ctypes.c_double * ((n_labels + 2) * width))()
         parts = [
@@ -146,11 +148,28 @@ class _File:
             *self.small("start", n_labels),
             *self.small("end", n_labels),
         ]
+        for place in self.forbidden(n_labels):
+            parts[place] = -math.inf
         for j in range(n_labels + 2):
             row = parts[j * n_labels : (j + 1) * n_labels]
             for k, weight in enumerate(row):
                 found[j * width + k] = weight
         return Buffer(found, (n_labels + 2, width))
+
+    def forbidden(self, n_labels: int) -> list[int]:
+        """Return the places of forbidden pairs in `rows`; raise unless a label may repeat from start to end.
+
+        Sequences of all lengths then have a labelling.
+        """
+        if _FORBIDDEN not in self.spans:
+            return []
+        side = n_labels + 1  # the last row is for the start, the last column for the end
+        start, stop = self.span(_FORBIDDEN, "BOOL", side, side)
+        marks = self.content[start:stop]
+        none, last = marks[n_labels * side :], marks[n_labels::side]
+        _require(any(not (marks[k * side + k] or none[k] or last[k]) for k in range(n_labels)))
+        pairs = [marks[j * side + k] for j in range(n_labels) for k in range(n_labels)]
+        return [place for place, mark in enumerate([*pairs, *none[:n_labels], *last[:n_labels]]) if mark]
 
     def small(self, name: str, *shape: int) -> "array[float]":
         """Return a part of the weights, whose zeros may not be stored."""
