@@ -101,6 +101,14 @@ def test_probabilities_are_those_of_the_sparse_model() -> None:
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
 
+def test_signs_and_the_penalty_hold_together() -> None:
+    kind = LINEAR["graph"]
+    given = {"C": 0.5, "tol": 1e-3, "inference": "tree", "nonnegative": {"nodes": [0, 1]}}
+    model = kind.new(**given, l1_ratio=0.5).fit(kind.X, kind.y)
+    assert (model.coef_[:, :2] >= 0.0).all()
+    assert np.count_nonzero(model._w) < np.count_nonzero(kind.new(**given).fit(kind.X, kind.y)._w)
+
+
 def test_long_sequences_have_sparse_weights_too() -> None:
     rng = np.random.default_rng(0)
     X = [[[f"w{k}"] for k in rng.integers(50, size=3000)] for _ in range(2)]

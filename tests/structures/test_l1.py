@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from maxmargin import (
     Accelerated,
@@ -25,19 +27,25 @@ from maxmargin.methods import protocol
 from maxmargin.methods.sweep import advance
 from maxmargin.problems import GaussianKernel, Kernelised, L1Penalised, SignConstrained, Weighted
 from maxmargin.structures.feature_map import projected, settle, unprojected
+from maxmargin.structures.oracle import is_exact
 from maxmargin.structures.problem import take
 from support import naive
 from support.catalogue import (
     Case,
     chain_case,
+    chain_cases,
     flat,
     graph_case,
+    graph_cases,
     label_set_case,
+    label_set_cases,
     layout,
     matching_case,
     multiclass_case,
+    multiclass_cases,
     segment_case,
     tree_case,
+    tree_cases,
 )
 from support.naive import Array
 from support.own_functions import custom
@@ -172,6 +180,31 @@ def test_a_push_leaves_the_proximal_map_of_the_image(name: str, signs: bool) -> 
     np.testing.assert_allclose(w, expected, atol=1e-15)
     assert (w != v).any()
     assert (w != 0.0).any()
+
+
+@pytest.mark.filterwarnings("ignore:Plain")  # some random problems have nothing to learn
+@given(
+    st.one_of(chain_cases(), multiclass_cases(), tree_cases(), graph_cases(), label_set_cases()),
+    st.sampled_from([name for name in METHODS if name != "fw"]),
+    st.floats(0.01, 1.0),
+    st.floats(0.0, 3.0),
+    st.integers(0, 2**16),
+)
+def test_bounds_hold_for_any_problem(case: Case, method: str, lam: float, t: float, seed: int) -> None:
+    """The dual is below the objective of any weights, and the primal is that of the answer."""
+    data, steps = case.data, protocol.with_lam(METHODS[method][0], lam)
+    result = solve(L1Penalised(Plain(case.problem), t), steps, tol=0.0, max_passes=8, random_state=seed)
+
+    def measured(w: Array) -> float:
+        return naive.primal(data, w, lam) + lam * t * float(np.abs(w).sum())
+
+    rng, slack = np.random.default_rng(seed), 1e-8
+    others = [result.weights * c for c in (0.0, 0.5, 0.9, 1.1)]
+    others += [result.weights + 0.1 * rng.normal(size=len(result.weights)) for _ in range(3)]
+    if is_exact(case.problem.oracle):
+        assert result.primal == pytest.approx(measured(result.weights), abs=slack)
+    for w in (result.weights, *others):
+        assert result.dual <= measured(w) + slack
 
 
 def test_averages_are_made_of_images() -> None:
