@@ -85,7 +85,7 @@ def weighted_score(setting: Any, train: Any, test: Any) -> float:
     return score
 
 
-@pytest.mark.parametrize("name", ["multiclass"])
+@pytest.mark.parametrize("name", SETTINGS)
 def test_folds_are_fitted_and_scored_with_their_weights(name: str) -> None:
     setting = model, scaler, X, y = SETTINGS[name]
     asked = clone(model).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
@@ -96,7 +96,7 @@ def test_folds_are_fitted_and_scored_with_their_weights(name: str) -> None:
     assert not np.allclose(found, cross_validate(make_pipeline(scaler, model), X, y, cv=FOLDS)["test_score"])
 
 
-@pytest.mark.parametrize("name", ["multiclass"])
+@pytest.mark.parametrize("name", SETTINGS)
 def test_a_search_refits_with_all_weights(name: str) -> None:
     model, scaler, X, y = SETTINGS[name]
     asked = clone(model).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)

@@ -305,9 +305,10 @@ def test_parameters_are_those_of_clones_and_pickles():
     assert not hasattr(ours, "set_output")
 
 
-def test_frames_from_the_transformer_become_arrays():
-    pytest.importorskip("pandas")
-    with sklearn.config_context(transform_output="pandas"):
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_from_the_transformer_become_arrays(library):
+    pytest.importorskip(library)
+    with sklearn.config_context(transform_output=library):
         found = TokenTransformer(StandardScaler()).fit_transform(DENSE)
     assert all(isinstance(x, np.ndarray) for x in found)
     assert_pieces(found, StandardScaler().fit_transform(stacked(DENSE)))
