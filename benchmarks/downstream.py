@@ -104,6 +104,8 @@ def crfsuite(algorithm: str = "lbfgs", **settings: float) -> Callable[[Any, Any,
 # What is compared: our models, and the rivals that each of them is compared with.
 OURS: Mapping[str, Callable[[Any, Any, Path], Fitted]] = {
     "as it comes": chain(),
+    "C = auto": chain(C="auto"),
+    "C = auto, l1_ratio = 0.4": chain(C="auto", l1_ratio=0.4),
     "C = 0.5": chain(C=0.5),
     "C = 0.3, l1_ratio = 0.4": chain(C=0.3, l1_ratio=0.4),
     "C, l1_ratio by folds": chosen({"C": [0.15, 0.5, 1.5]}, {"C": [0.3, 1.0], "l1_ratio": [0.1, 0.4]}),
