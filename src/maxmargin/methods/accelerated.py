@@ -30,7 +30,7 @@ corner, which is the step of block i up to a factor :math:`\lambda n`. It is mea
 the run. With :math:`\kappa = 0` this is the inner method. No rate is known for an adapted :math:`\kappa` and
 one pass per centre: that the method does not stall is observed, not proved.
 
-**Penalties.** If weights are a proximal map of the image v (`maxmargin.structures.wrappers`), all of this
+**Penalties.** If weights are a proximal map of the image v (``maxmargin.structures.wrappers``), all of this
 happens to images, and weights follow. Then :math:`P_v` adds :math:`\frac\kappa\lambda` times the Bregman
 distance of :math:`\lambda R` instead of the squared distance, whose weights have the same threshold for every
 :math:`\kappa`; or, with signs alone, the squared distance from a centre that is made of weights.
