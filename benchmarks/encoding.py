@@ -30,8 +30,8 @@ from maxmargin.encoding import sequences
 from maxmargin.encoding.kinds import Tokens
 from maxmargin.encoding.labels import checked_numbers, checked_offsets, encode_labels
 from maxmargin.encoding.matrices import checked_csr
-from maxmargin.encoding.names import Bags, Vocabulary
 from maxmargin.encoding.sequences import SequenceEncoder
+from maxmargin.encoding.table import Bags, Vocabulary
 from maxmargin.structures import rows
 
 TOKENS = 1_000_000

@@ -89,8 +89,9 @@ class ItemSequence:
 @errors_of("ItemSequence")
 def _numbered(pyseq: object) -> "NumberedSequences":
     from maxmargin.encoding.kinds import as_sequences, find_kind, is_empty
-    from maxmargin.encoding.names import learn, plain_tokens, read_nested
+    from maxmargin.encoding.names import plain_tokens, read_nested
     from maxmargin.encoding.sequences import NumberedSequences
+    from maxmargin.encoding.table import learn
 
     (items,) = sequences = as_sequences([pyseq])
     kind = "strings" if is_empty(items) else find_kind(sequences)

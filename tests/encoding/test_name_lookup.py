@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maxmargin.encoding import names as lookup
 from maxmargin.encoding import table
+from maxmargin.encoding import table as lookup
 from maxmargin.encoding.kinds import chunk_edges
 from maxmargin.files.parts import as_bytes, as_texts
 

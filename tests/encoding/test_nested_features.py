@@ -20,7 +20,7 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from maxmargin import ChainSVC, GraphSVC, SegmentSVC, TokenTransformer, encode_files, load
 from maxmargin.crfsuite import ItemSequence
-from maxmargin.encoding import names as lookup
+from maxmargin.encoding import table as lookup
 from maxmargin.encoding.sequences import SequenceEncoder
 
 

@@ -14,7 +14,7 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from maxmargin.encoding import labels, sequences
-from maxmargin.encoding import names as lookup
+from maxmargin.encoding import table as lookup
 from maxmargin.encoding.kinds import Tokens
 from maxmargin.encoding.matrices import sparse_rows
 from maxmargin.encoding.sequences import SequenceEncoder

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from maxmargin.encoding import names
+from maxmargin.encoding import table
 from maxmargin.encoding.sequences import SequenceEncoder
 
 A = np.ones((2, 2))
@@ -146,7 +146,7 @@ def test_arrays_for_names_and_names_for_arrays_are_refused():
 
 @pytest.mark.parametrize("few", [0, 10**9], ids=["table", "dict"])
 def test_numbers_among_the_strings_to_transform_are_refused(few, monkeypatch):
-    monkeypatch.setattr(names, "FEW", few)
+    monkeypatch.setattr(table, "FEW", few)
     encoder = SequenceEncoder().fit([WORDS])
     with pytest.raises(TypeError, match=r"token 1 of sequence 1 of X has the feature 3 \(int\)"):
         encoder.transform([WORDS, [["a"], ["b", 3]]])

@@ -3,7 +3,6 @@
 import io
 import sys
 import threading
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -180,8 +179,6 @@ def test_log_lines_come_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> 
     [
         (Terminal(), 1, ProgressLine),
         (Terminal(), 2, ProgressLine),
-        (Terminal(), 0, nullcontext),
-        (io.StringIO(), 0, nullcontext),
         (io.StringIO(), 1, ProgressLine),
         (io.StringIO(), 2, LogLines),
     ],

@@ -30,7 +30,8 @@ from maxmargin.encoding.kinds import (
     some_sequences,
 )
 from maxmargin.encoding.matrices import assemble, drop_columns, ones, sparse_rows, stack_dense, stack_sparse
-from maxmargin.encoding.names import NamedFeatures, Vocabulary, learn, read_named, read_nested
+from maxmargin.encoding.names import NamedFeatures, read_named, read_nested
+from maxmargin.encoding.table import Vocabulary, learn
 from maxmargin.runtime.arrays import IntArray, is_sparse
 from maxmargin.runtime.wording import caller, described
 

@@ -9,6 +9,10 @@ Reading attribute files, encoding named features and fast tagging all use this t
 arrays and numbers, so that tagging can run them without Numba.
 """
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain, count, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +20,7 @@ from numpy.typing import NDArray
 
 from maxmargin.compiling import helper
 from maxmargin.compiling.loops import prefetch
+from maxmargin.encoding.kinds import CHUNK, chunk_edges
 from maxmargin.runtime.arrays import IntArray
 
 Bytes = NDArray[np.uint8]
@@ -312,3 +317,121 @@ def number_fields(text: bytes) -> Fields:
 def _n_tabs(data: Bytes) -> int:
     """Return the number of tabs, counted in pieces that stay in the cache."""
     return sum(int(np.count_nonzero(data[k : k + _PIECE] == _TAB)) for k in range(0, len(data), _PIECE))
+
+
+# Names as Python strings: a dict numbers few of them, the table many at once.
+
+Bags = Sequence[Iterable[str]]
+
+# Looking up fewer strings than this takes no longer in the dict, which needs no compiled code.
+FEW = 8_192
+
+
+class Vocabulary:
+    """Distinct names and their numbers.
+
+    Parameters
+    ----------
+    names : list of str
+        Name ``names[k]`` has number ``k``.
+    """
+
+    _pays_off = False
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self._table: NameTable | None = None
+
+    @cached_property
+    def codes(self) -> dict[str, int]:
+        """The number of each name, made when it is first needed: it takes longer than reading the names."""
+        return dict(zip(self.names, range(len(self.names)), strict=True))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"names": self.names, "_table": None}
+
+    def expect(self, n_strings: int) -> None:
+        """Choose the table if it pays off for `n_strings` look-ups; the first one builds it."""
+        self._pays_off |= n_strings >= max(FEW, len(self.names))
+
+    def lookup(self, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
+        """Return the numbers of the strings of all bags, bag after bag; ``len(names)`` for unknown strings.
+
+        Parameters
+        ----------
+        bags : sequence of iterables of str
+        sizes : ndarray of int64
+            Number of strings in each bag.
+
+        Raises
+        ------
+        TypeError
+            If a bag holds something that is not a string.
+        """
+        n_strings = int(sizes.sum())
+        self.expect(n_strings)
+        if not self._pays_off or n_strings < FEW:
+            return self._lookup_in_dict(bags, n_strings)
+        if self._table is None:
+            self._table = NameTable.of(self.names)
+        return self._lookup_in_table(self._table, bags, sizes)
+
+    def _lookup_in_table(self, table: NameTable, bags: Bags, sizes: NDArray[np.int64]) -> Codes:
+        if not sizes.all():
+            bags = [bag for bag, size in zip(bags, sizes.tolist(), strict=True) if size]
+            sizes = sizes[sizes > 0]
+        edges, codes = chunk_edges(sizes, CHUNK), np.empty(int(sizes.sum()), np.int32)
+        parts = np.split(codes, np.cumsum(np.add.reduceat(sizes, edges[:-1]))[:-1])
+        for start, stop, out in zip(edges, edges[1:], parts, strict=False):
+            chunk = bags[start:stop]
+            text = "\0".join(chain(map("\0".join, chunk), [""])).encode("utf-8", "surrogatepass")
+            if text.count(b"\0") == len(out):
+                table.look_up(np.frombuffer(text, np.uint8), out)
+            else:  # a string contains the separator
+                out[:] = self._lookup_in_dict(chunk, len(out))
+        return codes
+
+    def _lookup_in_dict(self, bags: Bags, n_strings: int) -> Codes:
+        if not all(issubclass(t, str) for t in set(map(type, chain.from_iterable(bags)))):
+            raise TypeError("a name is not a string")
+        found = map(self.codes.get, chain.from_iterable(bags), repeat(len(self.names)))
+        return np.fromiter(found, np.int32, n_strings)
+
+
+def learn(bags: Bags, n_strings: int) -> tuple[list[str], Codes]:
+    """Return the distinct names in order of first appearance, and the number of every string.
+
+    The strings of a set are taken in sorted order.
+
+    Parameters
+    ----------
+    bags : sequence of iterables of str
+    n_strings : int
+        Number of strings in all bags together.
+
+    Raises
+    ------
+    TypeError
+        If a bag holds something that is not a string.
+    """
+    # A dict that numbers each new name on first access: one pass that runs no Python code.
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    strings = map(numbers.__getitem__, chain.from_iterable(_in_order(bags)))
+    codes = np.fromiter(strings, np.int32, n_strings)
+    if not all(issubclass(t, str) for t in set(map(type, numbers))):
+        raise TypeError("a name is not a string")
+    return _compacted(numbers), codes
+
+
+def _in_order(bags: Bags) -> Bags:
+    """Sort the strings of sets, whose order varies from process to process."""
+    if {set, frozenset}.isdisjoint(map(type, bags)):
+        return bags
+    return [sorted(bag) if isinstance(bag, set | frozenset) else bag for bag in bags]
+
+
+def _compacted(names: Iterable[str]) -> list[str]:
+    """Return copies that are adjacent in memory: faster to compare, and they keep no other string alive."""
+    names = list(names)
+    copies = "\0".join(names).split("\0")
+    return copies if len(copies) == len(names) else list(map(str, names))

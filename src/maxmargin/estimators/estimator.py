@@ -6,6 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from numbers import Integral
 from typing import Any, ClassVar, Generic, Self, cast
 
@@ -373,7 +374,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         start: Result | str | None,
         checkpoint: Checkpoint | None = None,
     ) -> Result:
-        with shown_progress(caller(), int(self.verbose)) as line:
+        with shown_progress(caller(), self.verbose) if self.verbose else nullcontext() as line:
             callbacks = (*(() if line is None else (line,)), *(self.callbacks or ()))
             return solve(
                 problem,

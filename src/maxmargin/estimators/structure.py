@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Never, Typ
 
 import numpy as np
 
+from maxmargin.encoding.labels import Labels, given_classes, listed_classes
 from maxmargin.estimators.examples import Data, Examples, Lesson, Parts, Tally, n_rows
 from maxmargin.estimators.explanation import Reader
 from maxmargin.estimators.fields import Fields
@@ -58,6 +59,17 @@ class Call(NamedTuple):
     def held(self, features: _Matrix) -> _Matrix:
         """Return features to train on: in the user's memory, or a copy that later calls find unchanged."""
         return frozen_copy(features) if self.more or self.warm else frozen_view(features)
+
+    def known_classes(self, model: "AnyEstimator") -> Labels | None:
+        """Return the labels of earlier calls, or those given to the first; None if they follow from y."""
+        if not self.first:
+            return model.classes_
+        if self.classes is None:
+            return None
+        if model._structure.in_lists:
+            return given_classes(self.classes)
+        labels = listed_classes(self.classes)  # may be floats, as those of scikit-learn
+        return np.unique(self.classes if isinstance(self.classes, np.ndarray) else labels)  # type: ignore[arg-type]
 
 
 class Layout(NamedTuple):

@@ -11,7 +11,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from maxmargin.encoding.kinds import is_numeric
-from maxmargin.encoding.labels import Labels, given_classes, listed_classes
 from maxmargin.encoding.matrices import sound
 from maxmargin.encoding.sequences import as_objects
 from maxmargin.estimators import kernels
@@ -58,18 +57,6 @@ def _coef(self: AnyEstimator) -> FloatArray:
 
 COEF = property(_coef, doc="Weights of features for each label; see the class. Only linear models have them.")
 LABEL_FIELDS = {"classes_": LABELS}
-
-
-def known_classes(model: AnyEstimator, call: Call) -> Labels | None:
-    """Return the labels of earlier calls, or those given to the first; None if they follow from y."""
-    if not call.first:
-        return model.classes_
-    if call.classes is None:
-        return None
-    if model._structure.in_lists:
-        return given_classes(call.classes)
-    labels = listed_classes(call.classes)  # may be floats, as those of scikit-learn
-    return np.unique(call.classes if isinstance(call.classes, np.ndarray) else labels)  # type: ignore[arg-type]
 
 
 def check_classes(y: NDArray[np.generic]) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.encoding.kinds import offsets_of
-from maxmargin.encoding.names import learn
 from maxmargin.encoding.sequences import NumberedSequences
+from maxmargin.encoding.table import learn
 from maxmargin.files.templates import Cell, Macro, Template
 from maxmargin.runtime.arrays import IntArray
 

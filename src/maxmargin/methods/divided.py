@@ -267,11 +267,6 @@ def divided_grain(method: Divided, problem: AnyProblem) -> int:
     return -(-n // affordable_updates(problem, _STRETCHES * method.parts))
 
 
-@protocol.n_parts.register(Divided)
-def divided_n_parts(method: Divided) -> int:
-    return method.parts
-
-
 def _stretch_length(state: DividedState, length: int) -> int:
     """Return the number of visits in the next stretch: few if rho is unknown, as steps are then short."""
     return -(-length // _TRIAL) if _is_unknown(state) else length
@@ -336,4 +331,4 @@ def divided_dual_weights(method: Divided, state: DividedState, problem: AnyProbl
 def divided_traits(method: Divided) -> Traits:
     # Gaps that several threads record in one tree would depend on timing.
     own = {"has_step": False, "notes_gaps": False, "projects": False, "wraps": True}
-    return protocol.traits(method.inner)._replace(**own)
+    return protocol.traits(method.inner)._replace(**own, threads=method.parts)

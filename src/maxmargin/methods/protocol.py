@@ -141,6 +141,8 @@ class Traits(NamedTuple):
         Its state of two neighbouring blocks of a sequence can be joined to that of one.
     wraps : bool
         It wraps another method.
+    threads : int
+        How many threads its steps can use.
     """
 
     moves_blocks: bool = True
@@ -155,6 +157,7 @@ class Traits(NamedTuple):
     solves: bool = False
     joins: bool = False
     wraps: bool = False
+    threads: int = 1
 
     @property
     def has_own_loop(self) -> bool:
@@ -392,12 +395,6 @@ def regularisation(method: NamedMethod) -> float:
 @generic
 def grain(method: object, problem: AnyProblem) -> int:
     """Return how many visits are made together: a pass is split only at multiples of this number."""
-    return 1
-
-
-@generic
-def n_parts(method: object) -> int:
-    """Return how many threads the method's steps can use."""
     return 1
 
 

@@ -1,7 +1,6 @@
 """Progress of a run as a line on terminals and in notebooks, or as lines in a log."""
 
 import sys
-from contextlib import nullcontext
 from importlib import import_module
 from types import TracebackType
 from typing import IO, Any, Self
@@ -248,10 +247,8 @@ def screen_of(stream: IO[str]) -> Screen:
     return _Notebook() if in_notebook and not stream.isatty() else stream
 
 
-def shown_progress(name: str, verbose: int) -> ProgressLine | LogLines | nullcontext[None]:
-    """Lend the callback for a level of verbosity: none, a line where it can be rewritten, or a log too."""
-    if not verbose:
-        return nullcontext()
+def shown_progress(name: str, verbose: int) -> ProgressLine | LogLines:
+    """Return the callback for a level of verbosity: a line where it can be rewritten, or a log too."""
     if verbose >= 2 and not screen_of(sys.stderr).isatty():
         return LogLines(name)
     return ProgressLine(name)

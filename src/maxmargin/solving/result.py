@@ -2,10 +2,11 @@
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from html import escape
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -66,13 +67,12 @@ def certificate_text(row: Measurement) -> str:
     return f"primal {row.primal:.5g} dual {row.dual:.5g} gap {row.gap:.3g}"
 
 
+@dataclass(eq=False, repr=False)
 class History:
     """The certificates of a run, oldest first. Columns are arrays: ``history.gap`` or ``history["gap"]``."""
 
-    columns = Measurement._fields
-
-    def __init__(self, rows: tuple[Measurement, ...] = ()) -> None:
-        self.rows = rows
+    columns: ClassVar = Measurement._fields
+    rows: tuple[Measurement, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from maxmargin.files.checkpoint import Keeper
-from maxmargin.methods.protocol import grain, n_parts, oracle_calls, traits
+from maxmargin.methods.protocol import grain, oracle_calls, traits
 from maxmargin.methods.rules import some_visits
 from maxmargin.methods.sweep import advance
 from maxmargin.runtime.arrays import FloatArray
@@ -42,9 +42,10 @@ class Run:
     ) -> None:
         self.kind, self.problem, self.method, self.callbacks = kind, kind.problem, kind.method, callbacks
         self.at, self.limits, self.check_every, self.keeper = at, limits, check_every, keeper
-        self.n, self.whole, self.can_cut = kind.n_blocks, True, traits(kind.method).moves_blocks
+        own = traits(kind.method)
+        self.n, self.whole, self.can_cut = kind.n_blocks, True, own.moves_blocks
         self.begin_time, self.pace = begin_time, Pace("visits")
-        free = n_threads() - n_parts(kind.method)
+        free = n_threads() - own.threads
         self.free_threads = free if free > 0 and kind.certifies_during_passes else 0
         self.due: _Due | None = None
 

@@ -87,7 +87,7 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
         self, model: "MulticlassSVC", parts: Parts, weights: FloatArray | None, call: Call
     ) -> Examples[_Data]:
         X, y = cast("tuple[Table, Targets]", parts)
-        known = tables.known_classes(model, call)
+        known = call.known_classes(model)
         model.classes_ = cast("Labels", np.unique(y)) if known is None else known
         labels = tables.class_codes(model, y)
         if call.first:

@@ -44,7 +44,7 @@ from maxmargin.estimators.structure import (
     signed,
     tables_of_trials,
 )
-from maxmargin.estimators.tables import COEF, LABEL_FIELDS, SCALED_C, SCALED_TEXTS, known_classes
+from maxmargin.estimators.tables import COEF, LABEL_FIELDS, SCALED_C, SCALED_TEXTS
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import caller, described
@@ -178,7 +178,7 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
     def encode(
         self, model: "GraphSVC", parts: Parts, weights: FloatArray | None, call: Call
     ) -> Examples[GraphData]:
-        (X, y, node_weights), known = parts, known_classes(model, call)
+        (X, y, node_weights), known = parts, call.known_classes(model)
         graphs = _learnt_graphs(model, X) if call.first else _known_graphs(model, X)
         labels, model.classes_ = encode_with_void(y, graphs, model.void, classes=known)
         counts = np.ones(graphs.offsets[-1])

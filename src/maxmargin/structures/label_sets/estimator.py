@@ -274,7 +274,7 @@ def _learn_labels(model: "MultilabelSVC", y: Targets, call: Call) -> None:
         model._n_labels = y.shape[1]
         model.classes_ = np.arange(y.shape[1]) if model._names is None else model._names
         return
-    known = tables.known_classes(model, call)
+    known = call.known_classes(model)
     model._n_labels, model.classes_ = 1, cast("Labels", np.unique(y)) if known is None else known
     check_several(len(model.classes_))
     if len(model.classes_) > 2:

@@ -125,7 +125,7 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
         X, y = parts
         y = list(y) if isinstance(y, Iterator) else y
         tokens = sequences.encoded(model, X, call)
-        known = tables.known_classes(model, call)
+        known = call.known_classes(model)
         if isinstance(y, CorpusLabels) and y.offsets is tokens.offsets:
             labels, classes = y.codes, y.classes
         else:
