@@ -28,6 +28,7 @@ from maxmargin import (
     solve,
 )
 from maxmargin.problems import (
+    Chain,
     GaussianKernel,
     Kernelised,
     L1Penalised,
@@ -128,6 +129,14 @@ RUNS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: _with_signs(multiclass_case(72, n=9)),
         Accelerated(Pairwise(LAM)),
     ),
+    "chain of seen states, accelerated": (
+        lambda: _of_seen_states(chain_case(77, (5, 2, 4), 6, n_features=9, rows="sparse")),
+        Accelerated(Pairwise(LAM)),
+    ),
+    "chain of seen states with an L1 penalty, BCFW": (
+        lambda: _with_l1(_of_seen_states(chain_case(78, (5, 2, 4), 6, n_features=9, rows="indicator"))),
+        _BLOCK,
+    ),
     "chain with an L1 penalty, accelerated": (
         lambda: _with_l1(chain_case(74, (4, 2, 3), rows="sparse")),
         Accelerated(Pairwise(LAM)),
@@ -217,6 +226,14 @@ def _weighted(case: Case) -> Case:
 
 def _with_signs(case: Case) -> Case:
     return case._replace(problem=SignConstrained(case.problem, range(0, 9, 2)))
+
+
+def _of_seen_states(case: Case) -> Case:
+    features = scipy.sparse.csr_array(np.concatenate(case.X))
+    phi, labels = case.problem.map, case.problem.oracle.labels
+    offsets = np.append(0, phi.tokens[:, 1])
+    problem = Chain.from_encoded(features, offsets, labels, phi.n_labels, all_possible_states=False)
+    return case._replace(problem=problem)
 
 
 def _with_l1(case: Case) -> Case:

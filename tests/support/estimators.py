@@ -87,6 +87,7 @@ _KINDS = {
             "loss": "normalized_hamming",
             "rescaling": "slack",
             "forbidden": [(2, 1)],
+            "all_possible_states": False,
             "forbidden_in": "prediction",
             "min_count": 2,
             "class_weight": {0: 2.0},

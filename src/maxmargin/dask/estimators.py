@@ -47,7 +47,14 @@ rounds_ : list of Round
     What each round of training took. All other attributes are those of the local class.
 """
 # Parameters that a cluster cannot serve, and what they must be.
-_FIXED = {"l1_ratio": None, "kernel": "linear", "probability": False, "checkpoint": None, "warm_start": False}
+_FIXED = {
+    "l1_ratio": None,
+    "kernel": "linear",
+    "probability": False,
+    "checkpoint": None,
+    "warm_start": False,
+    "all_possible_states": True,  # which pairs a partition has seen, the others do not know
+}
 
 
 class FarExamples(NamedTuple):
@@ -209,8 +216,9 @@ _SPANS = 4  # spans of a directory for each thread
 class ChainSVC(TrainsOnCluster, LocalChainSVC):
     """`maxmargin.ChainSVC`, trained on the workers of a Dask cluster; see there for parameters.
 
-    ``kernel``, ``probability``, ``checkpoint`` and ``warm_start`` keep their defaults, and ``class_weight``
-    is None or a dict. X may be a directory made by `maxmargin.encode_files`, without y.
+    ``kernel``, ``probability``, ``checkpoint``, ``warm_start`` and ``all_possible_states`` keep their
+    defaults, and ``class_weight`` is None or a dict. X may be a directory made by `maxmargin.encode_files`,
+    without y.
 
     %(cluster)s
 

@@ -69,7 +69,7 @@ from maxmargin.solving.driver import solve
 from maxmargin.solving.kinds import checked_method
 from maxmargin.solving.result import Callback, History, Progress, Result, Status
 from maxmargin.solving.resume import UnfitStart
-from maxmargin.structures.feature_map import is_projected, unprojected
+from maxmargin.structures.feature_map import completed, is_projected, unprojected
 from maxmargin.structures.problem import n_bytes
 from maxmargin.structures.wrappers import L1Penalised, Weighted
 
@@ -255,7 +255,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
             w = w[: len(unprojected(problem.map, w))].copy()
         self.__dict__.pop("_is_sparse", None)
         has_kernel = hasattr(self, "_function") and not is_linear(self)
-        self._w = kept_weights(self, problem, examples, w) if has_kernel else w
+        self._w = kept_weights(self, problem, examples, w) if has_kernel else completed(problem.map, w)
         if self.l1_ratio and self._seen is None and not self.warm_start:  # later calls need all features
             self._structure.forget_unused(self)
         self._structure.expose(self)

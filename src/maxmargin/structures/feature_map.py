@@ -306,6 +306,12 @@ def refresh(phi, i, move, prox, v, w):
 
 
 @generic
+def completed(phi: object, w: FloatArray) -> FloatArray:
+    """Return weights in the layout for predictions; ``w`` unless the map has none for some of them."""
+    return w
+
+
+@generic
 def unprojected(phi: object, w: FloatArray) -> FloatArray:
     r"""Return the image :math:`v = A \alpha` in the vector ``w`` that methods keep: a view of it, or all."""
     return w

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from maxmargin.compiling import generic_with_default, helper, kernel, subroutine
+from maxmargin.compiling import generic_with_default, helper, kernel, python_generic, subroutine
 from maxmargin.compiling.loops import add_product, add_scaled, clear, count_nonzero, prefetch
 from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
 from maxmargin.runtime.limits import OutOfTime, Pace
@@ -69,6 +69,7 @@ def no_products(rows: Rows, tokens: IntArray) -> Products:
     return Products(np.zeros(0), places, _room(rows, tokens, places))
 
 
+@python_generic
 def tabulated(rows: Rows, tokens: IntArray) -> Products:
     """Return the tables for sequences with the rows ``tokens[i, 0], ..., tokens[i, 1] - 1``.
 
@@ -266,6 +267,7 @@ class TokenMapWork(NamedTuple):
     table: TableWork
 
 
+@python_generic
 def token_map_work(rows: Rows, longest: int, width: int, room: IntArray) -> TokenMapWork:
     """Return the workspace of a map of tokens with rows of this width."""
     n_columns = rows.n_columns if longest > _TABULATED else 0
@@ -281,13 +283,11 @@ def products_norm2(phi, i, D, G, sums, work):
     """
     if _has_table(phi, i):
         return table_norm2(phi, i, D, sums, work.nonzero)
-    if D.shape[0] <= _TABULATED:
+    if D.shape[0] <= phi.table_room[0]:
         compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
         _sum_products(work.table.values, 0, D, sums, work.nonzero)
         return _sum(sums)
-    _stream_products(phi, i, D, G, work)
-    for t in range(D.shape[0]):
-        add_product(1.0, D[t], G[t], sums)
+    stream_norm2(phi.rows, phi.tokens[i, 0], D, G, sums, work)
     return _sum(sums)
 
 
@@ -337,11 +337,11 @@ def multiply_products(head, phi, i, move, D, G, work):
     """``G = X_i X_i^T D``; D follows ``head`` other entries of the move."""
     if _has_table(phi, i):
         multiply_table(head, phi.products, phi.product_spans[i, 0], move, D, G)
-    elif D.shape[0] <= _TABULATED:
+    elif D.shape[0] <= phi.table_room[0]:
         compute_table(phi.rows, phi.tokens[i, 0], phi.tokens[i, 1], work.table)
         multiply_table(head, work.table.values, 0, move, D, G)
     else:
-        _stream_products(phi, i, D, G, work)
+        stream_products(phi.rows, phi.tokens[i, 0], D, G, work)
 
 
 @helper
@@ -379,12 +379,6 @@ def _multiply_rows(products, begin, D, G):
                 add_scaled(products[begin + s * length + t], D[s], G[t])
 
 
-@subroutine
-def _stream_products(phi, i, D, G, work):
-    """``G = X_i X_i^T D`` for long sequences: ``X_i^T D`` first, then ``X_i`` times it."""
-    stream_products(phi.rows, phi.tokens[i, 0], D, G, work)
-
-
 @generic_with_default
 def stream_products(rows, first, D, G, work):
     """``G = X X^T D`` for the rows X from ``first`` on.
@@ -401,10 +395,26 @@ def stream_products(rows, first, D, G, work):
             place = np.int64(work.place[shift + f])
             if place > 0:
                 add_scaled(x, work.stream[place - 1], G[t])
+    _leave_stream(rows, first, D, count, work)
+
+
+@generic_with_default
+def stream_norm2(rows, first, D, G, sums, work):
+    """Add the squares of ``X^T D`` to ``sums``, label by label; G is workspace."""
+    count = _enter_stream(rows, first, D, work)
+    for c in range(count):
+        add_product(1.0, work.stream[c], work.stream[c], sums)
+    _leave_stream(rows, first, D, count, work)
+
+
+@subroutine
+def _leave_stream(rows, first, D, count, work):
+    """Set the stream and its places to zero."""
     for t in range(D.shape[0]):
-        s, begin, stop, shift = row_span(rows, first + t)
-        for p in range(begin, stop):
-            work.place[shift + row_entry(rows, s, p)[0]] = 0
+        if count_nonzero(D[t]) > 0:
+            s, begin, stop, shift = row_span(rows, first + t)
+            for p in range(begin, stop):
+                work.place[shift + row_entry(rows, s, p)[0]] = 0
     for c in range(count):
         clear(work.stream[c])
 
@@ -434,6 +444,13 @@ def dense_rows_stream_products(rows, first, D, G, work):
         row_scores(rows, first + t, work.stream, G[t])
     for f in range(rows.n_columns):
         clear(work.stream[f])
+
+
+@stream_norm2.register(DenseRows)
+def dense_rows_stream_norm2(rows, first, D, G, sums, work):
+    stream_products(rows, first, D, G, work)
+    for t in range(D.shape[0]):
+        add_product(1.0, D[t], G[t], sums)
 
 
 @helper

@@ -333,7 +333,7 @@ def row_push(rows, t, scale, delta, W):
             add_scaled(scale * x, delta, W[shift + f])
 
 
-@subroutine
+@generic_with_default
 def row_shrink(rows, t, width, first, stop, prox, v, w):
     """``w = prox(v)`` at weights first, ..., stop - 1 of each feature of row t, which has ``width``."""
     s, begin, end, shift = row_span(rows, t)
@@ -342,7 +342,7 @@ def row_shrink(rows, t, width, first, stop, prox, v, w):
         shrink(prox, v, w, at + first, at + stop)
 
 
-@subroutine
+@generic_with_default
 def row_push_few(rows, t, scale, delta, W, nonzero):
     """``W += scale * np.outer(x_t, delta)``, fast if delta is sparse; ``nonzero`` is workspace."""
     count = list_nonzero(delta, nonzero)

@@ -28,7 +28,14 @@ from maxmargin.estimators.examples import (
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.fields import FLAG, choice, flags
 from maxmargin.estimators.inspection import WeightTable, by_name, dense, joint_table
-from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, wrapped
+from maxmargin.estimators.kernels import (
+    check_linear,
+    is_linear,
+    linear_rows,
+    n_columns,
+    support_properties,
+    wrapped,
+)
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.sequences import TokenData, weights_part
 from maxmargin.estimators.state import Options, StrOptions, snapshot, transaction
@@ -152,6 +159,7 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
             loss=model.loss,
             forbidden=_forbidden_in_training(model),
             class_costs=_token_costs(model, examples),
+            all_possible_states=_has_all_states(model),
         )
         return wrapped(model, problem, tokens.rows, model.rescaling)
 
@@ -243,6 +251,15 @@ def _forbidden_in_training(model: "ChainSVC") -> NDArray[np.bool_] | None:
     return None if model.forbidden_in == "prediction" else model._forbidden
 
 
+def _has_all_states(model: "ChainSVC") -> bool:
+    """Whether features have weights for all labels; raise if it is not so and the rows have a kernel."""
+    if not (model.all_possible_states or is_linear(model)):
+        raise ValueError(
+            "all_possible_states must be True with a kernel, which has no weights of features, got False."
+        )
+    return model.all_possible_states
+
+
 def _token_costs(model: "ChainSVC", examples: Examples[TokenData]) -> FloatArray | None:
     """Return the factor of the loss of a wrong token for each true label."""
     if model.class_weight is None:
@@ -292,6 +309,9 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
     forbidden_in : {"both", "prediction"}, default="both"
         Where ``forbidden`` holds: in training and prediction, or in prediction alone. Training data that
         contain forbidden pairs need "prediction": training then compares with all labellings.
+    all_possible_states : bool, default=True
+        Whether a feature of sparse rows or with a name has a weight for each label, or only for the labels
+        that it occurs with in training, which takes a fraction of the memory if names and labels are many.
     %(min_count)s
     %(class_weight)s
         Factors of the loss of a wrong token, by its true label: ``{label: weight}``, 1 for labels not listed;
@@ -388,6 +408,7 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
     rescaling: str
     forbidden: object
     forbidden_in: str
+    all_possible_states: bool
     class_weight: str | Mapping[object, float] | None
     _order: int
     _forbidden: NDArray[np.bool_] | None
@@ -398,6 +419,7 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
         "loss": [StrOptions(HAMMING), "array-like"],
         "forbidden": [StrOptions({"bio"}), list, tuple, set, None],
         "forbidden_in": [StrOptions({"both", "prediction"})],
+        "all_possible_states": ["boolean"],
     }
 
     def __init__(
@@ -410,6 +432,7 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
         rescaling: str = "margin",
         forbidden: object = None,
         forbidden_in: str = "both",
+        all_possible_states: bool = True,
         min_count: int = 1,
         class_weight: str | Mapping[object, float] | None = None,
         kernel: str | Callable[..., object] = "linear",

@@ -42,6 +42,7 @@ from maxmargin.structures.products import (
     with_tables,
 )
 from maxmargin.structures.rows import Rows, as_rows, n_rows, row_push_few, row_scores, row_shrink
+from maxmargin.structures.seen_rows import SeenRows, all_weights, kept_weights, seen_rows
 from maxmargin.structures.sequences.encode import check_allowed, checked_forbidden, encode_forbidden
 from maxmargin.structures.sequences.oracle import (
     ChainOracle,
@@ -82,7 +83,7 @@ class ChainMap(NamedTuple):
         The most tokens and entries of a sequence whose inner products are computed at each step.
     """
 
-    rows: Rows
+    rows: Rows | SeenRows
     tokens: IntArray
     products: FloatArray
     product_spans: IntArray
@@ -178,7 +179,15 @@ def chain_row_layout(phi: ChainMap) -> feature_map.RowLayout:
 
 @feature_map.unpack.register(ChainMap)
 def chain_unpack(phi: ChainMap, w: FloatArray) -> ChainWeights:
-    return unpack_chain(w, phi.rows.n_columns, phi.n_labels)
+    found = unpack_chain(w, phi.rows.n_columns, phi.n_labels)
+    if isinstance(phi.rows, SeenRows):
+        return found._replace(unary=kept_weights(phi.rows, w))
+    return found
+
+
+@feature_map.completed.register(ChainMap)
+def chain_completed(phi: ChainMap, w: FloatArray) -> FloatArray:
+    return all_weights(phi.rows, w) if isinstance(phi.rows, SeenRows) else w
 
 
 def unpack_chain(w: FloatArray, n_features: int, n_labels: int) -> ChainWeights:
@@ -278,7 +287,8 @@ def second_order_row_layout(phi: SecondOrderMap) -> feature_map.RowLayout:
 
 @feature_map.unpack.register(SecondOrderMap)
 def second_order_unpack(phi: SecondOrderMap, w: FloatArray) -> SecondOrderWeights:
-    return unpack_second_order(w, phi.inner.rows.n_columns, phi.inner.n_labels)
+    found = unpack_second_order(w, phi.inner.rows.n_columns, phi.inner.n_labels)
+    return found._replace(unary=feature_map.unpack(phi.inner, w[: _first_weight(phi)]).unary)
 
 
 def unpack_second_order(w: FloatArray, n_features: int, n_labels: int) -> SecondOrderWeights:
@@ -337,17 +347,20 @@ class Chain:
         loss: object = "normalized_hamming",
         forbidden: ArrayLike | None = None,
         class_costs: FloatArray | None = None,
+        all_possible_states: bool = True,
     ) -> ChainProblem:
         """Build a problem from the tokens' features and labels 0, ..., n_labels - 1.
 
         ``forbidden`` is a matrix from `encode_forbidden`, or None. If label k is true, a wrong token costs
-        ``class_costs[k]`` times as much.
+        ``class_costs[k]`` times as much. Without all possible states, sparse features have weights for the
+        labels that they occur with, and no others.
         """
         phi = _chain_map(features, offsets, n_labels)
-        phi = with_tables(fitting(Problem(phi, phi)).map)
+        phi = fitting(Problem(phi, phi)).map
         cost = cost_matrix(loss, LOSSES, n_labels)
         cost = cost if class_costs is None else cost * class_costs[:, None]
-        labels = checked_numbers(labels, n_rows(phi.rows), n_labels)
+        labels = checked_numbers(labels, int(phi.tokens[-1, 1]), n_labels)
+        phi = with_tables(phi if all_possible_states else _with_seen(phi, labels))
         unscaled, lengths = isinstance(loss, str) and loss == "hamming", phi.tokens[:, 1] - phi.tokens[:, 0]
         scale = np.ones(len(lengths)) if unscaled else 1.0 / lengths
         return Problem(phi, _chain_oracle(phi, forbidden, labels, pad_columns(cost, phi.width), scale))
@@ -369,6 +382,11 @@ def _chain_map(features: Features, offsets: IntArray, n_labels: int) -> ChainMap
     tokens = spans(checked_offsets(offsets, n_rows(rows)))
     longest = int((tokens[:, 1] - tokens[:, 0]).max())
     return ChainMap(rows, tokens, *no_products(rows, tokens), int(n_labels), width, longest)
+
+
+def _with_seen(phi: ChainMap, labels: IntArray) -> ChainMap:
+    """Return the map with weights only for pairs of a feature and a label that occur."""
+    return phi._replace(rows=seen_rows(phi.rows, labels, phi.n_labels, phi.width))
 
 
 def _chain_oracle(
