@@ -48,17 +48,14 @@ Prox = Signs | SoftThreshold | Composed
 
 @shrink.register(Signs)
 def signs_shrink(prox, v, w, first, stop):
-    # Slices, as compiled code would test numbers from ``first`` on for being negative.
-    has_sign, image, weights = prox.nonnegative[first:stop], v[first:stop], w[first:stop]
-    for j in range(weights.shape[0]):
-        weights[j] = 0.0 if has_sign[j] and image[j] < 0.0 else image[j]
+    for j in range(np.uint64(first), np.uint64(stop)):  # compiled code would test ints for being negative
+        w[j] = 0.0 if prox.nonnegative[j] and v[j] < 0.0 else v[j]
 
 
 @shrink.register(SoftThreshold)
 def soft_threshold_shrink(prox, v, w, first, stop):
-    t, image, weights = prox.threshold, v[first:stop], w[first:stop]
-    for j in range(weights.shape[0]):
-        weights[j] = max(image[j] - t, 0.0) + min(image[j] + t, 0.0)
+    for j in range(np.uint64(first), np.uint64(stop)):
+        w[j] = max(v[j] - prox.threshold, 0.0) + min(v[j] + prox.threshold, 0.0)
 
 
 @shrink.register(Composed)
