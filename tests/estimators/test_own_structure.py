@@ -14,9 +14,8 @@ from maxmargin.estimators import confidence, explanation, inspection
 from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Examples, tally
 from maxmargin.estimators.explanation import Contribution, Part, RowReader, named_by
-from maxmargin.estimators.fields import COUNT
 from maxmargin.estimators.inspection import WeightTable
-from maxmargin.estimators.structure import Question, Structure
+from maxmargin.estimators.structure import COUNT, Question, Structure
 from maxmargin.structures.classes.model import Multiclass
 from support.estimators import KINDS
 

@@ -13,8 +13,7 @@ from scipy.sparse import csr_array, issparse
 from maxmargin.encoding.matrices import checked_csr
 from maxmargin.encoding.sequences import as_objects
 from maxmargin.estimators.examples import Data, Examples, mean_variance, rows_of
-from maxmargin.estimators.fields import COUNT, Field
-from maxmargin.estimators.structure import AnyEstimator, Problem
+from maxmargin.estimators.structure import COUNT, AnyEstimator, Field, Problem
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.runtime.wording import quoted

@@ -12,19 +12,19 @@ from contextlib import contextmanager
 import numpy as np
 
 from maxmargin.estimators import ESTIMATORS, estimator_class
-from maxmargin.estimators.fields import (
+from maxmargin.estimators.state import LeftOut, check_parameters, snapshot
+from maxmargin.estimators.structure import (
     COUNT,
     FLAG,
     HISTORY,
     NUMBER,
     TRIALS,
+    AnyEstimator,
     Fields,
     read_fields,
     scalar,
     write_fields,
 )
-from maxmargin.estimators.state import LeftOut, check_parameters, snapshot
-from maxmargin.estimators.structure import AnyEstimator
 from maxmargin.files.container import NotPlain, Path, as_json, read, write
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.files.sealed import MODEL, FileError, Json, fail

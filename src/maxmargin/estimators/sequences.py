@@ -29,11 +29,10 @@ from maxmargin.encoding.sequences import (
 from maxmargin.estimators import kernels
 from maxmargin.estimators.examples import Examples, Lesson, Parts, present_weights
 from maxmargin.estimators.explanation import RowReader, named_by
-from maxmargin.estimators.fields import COUNT, Field, choice
 from maxmargin.estimators.inspection import in_form
 from maxmargin.estimators.kernels import check_linear, is_linear, learn_kernel, prediction_rows
 from maxmargin.estimators.state import snapshot, transaction
-from maxmargin.estimators.structure import AnyEstimator, Call, Problem
+from maxmargin.estimators.structure import COUNT, AnyEstimator, Call, Field, Problem, choice
 from maxmargin.files.corpus.opening import Corpus, CorpusSequences, open_corpus
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import FloatArray, IntArray, aligned_zeros, frozen_view

@@ -16,12 +16,11 @@ from maxmargin.encoding.sequences import as_objects
 from maxmargin.estimators import kernels
 from maxmargin.estimators.examples import Parts
 from maxmargin.estimators.explanation import RowReader, named_by
-from maxmargin.estimators.fields import FLAG, LABELS, NAMES
 from maxmargin.estimators.inspection import in_form
 from maxmargin.estimators.kernels import check_linear, is_linear
 from maxmargin.estimators.parameters import TRAINING
 from maxmargin.estimators.state import StrOptions
-from maxmargin.estimators.structure import AnyEstimator, Call
+from maxmargin.estimators.structure import FLAG, LABELS, NAMES, AnyEstimator, Call
 from maxmargin.runtime.arrays import (
     FloatArray,
     IntArray,

@@ -12,11 +12,20 @@ from maxmargin.estimators import explanation, inspection
 from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Examples, Parts, Tally
 from maxmargin.estimators.explanation import Contribution, Explanation, by_size, total
-from maxmargin.estimators.fields import COUNT, Field, choice
 from maxmargin.estimators.inspection import NO_LABEL, WeightTable
 from maxmargin.estimators.parameters import Constraints
 from maxmargin.estimators.state import Interval, snapshot
-from maxmargin.estimators.structure import Call, Layout, Problem, Question, Structure, signed
+from maxmargin.estimators.structure import (
+    COUNT,
+    Call,
+    Field,
+    Layout,
+    Problem,
+    Question,
+    Structure,
+    choice,
+    signed,
+)
 from maxmargin.files.container import NotPlain
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.methods.protocol import BrokenOracle

@@ -22,11 +22,10 @@ from maxmargin.estimators.examples import (
     tally,
 )
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by
-from maxmargin.estimators.fields import COUNT, Field
 from maxmargin.estimators.inspection import NO_LABEL, WeightTable
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.state import StrOptions
-from maxmargin.estimators.structure import Call, Problem, Question, Structure
+from maxmargin.estimators.structure import COUNT, Call, Field, Problem, Question, Structure
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import FloatArray, IntArray

@@ -30,17 +30,18 @@ from maxmargin.estimators.examples import (
     tally,
 )
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by, row_entries
-from maxmargin.estimators.fields import COUNT, choice
 from maxmargin.estimators.inspection import WeightTable, dense
 from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, prediction_rows, wrapped
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.sequences import named_rows
 from maxmargin.estimators.state import Interval, StrOptions, check_parameters, transaction
 from maxmargin.estimators.structure import (
+    COUNT,
     Call,
     Problem,
     Question,
     Structure,
+    choice,
     signed,
     tables_of_trials,
 )

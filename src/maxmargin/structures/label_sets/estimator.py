@@ -15,12 +15,22 @@ from maxmargin.estimators import confidence, explanation, inspection, kernels, t
 from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Examples, Lesson, Parts, Tally, check_kind, lesson_of, tally
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
-from maxmargin.estimators.fields import FLAG, NAMES, choice, ints, scalar
 from maxmargin.estimators.inspection import NO_FEATURE, WeightTable, dense
 from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, wrapped
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.state import StrOptions, snapshot, transaction
-from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage
+from maxmargin.estimators.structure import (
+    FLAG,
+    NAMES,
+    Call,
+    Problem,
+    Question,
+    Structure,
+    choice,
+    in_each_storage,
+    ints,
+    scalar,
+)
 from maxmargin.estimators.tables import Table, Targets, with_constant
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray, freeze

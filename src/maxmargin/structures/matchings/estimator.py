@@ -23,11 +23,19 @@ from maxmargin.estimators.examples import (
     tally,
 )
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, named_by, single
-from maxmargin.estimators.fields import COUNT, FLAG, scalar
 from maxmargin.estimators.inspection import NO_FEATURE, NO_LABEL, WeightTable
 from maxmargin.estimators.parameters import Constraints
 from maxmargin.estimators.state import Interval, transaction
-from maxmargin.estimators.structure import Call, Problem, Question, Structure, tables_of_trials
+from maxmargin.estimators.structure import (
+    COUNT,
+    FLAG,
+    Call,
+    Problem,
+    Question,
+    Structure,
+    scalar,
+    tables_of_trials,
+)
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.result import Callback

@@ -13,13 +13,12 @@ from maxmargin.estimators.confidence import list_marginals, split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Examples, Lesson, Parts, Tally, check_kind
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
-from maxmargin.estimators.fields import ints
 from maxmargin.estimators.inspection import WeightTable, dense, joint_table
 from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, wrapped
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.sequences import TokenData, weights_part
 from maxmargin.estimators.state import Interval, StrOptions, snapshot
-from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage
+from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage, ints
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.result import Callback

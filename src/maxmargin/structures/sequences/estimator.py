@@ -26,7 +26,6 @@ from maxmargin.estimators.examples import (
     tally,
 )
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
-from maxmargin.estimators.fields import FLAG, choice, flags
 from maxmargin.estimators.inspection import WeightTable, by_name, dense, joint_table
 from maxmargin.estimators.kernels import (
     check_linear,
@@ -39,7 +38,16 @@ from maxmargin.estimators.kernels import (
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.sequences import TokenData, weights_part
 from maxmargin.estimators.state import Options, StrOptions, snapshot, transaction
-from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage
+from maxmargin.estimators.structure import (
+    FLAG,
+    Call,
+    Problem,
+    Question,
+    Structure,
+    choice,
+    flags,
+    in_each_storage,
+)
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.files.corpus.opening import CorpusLabels
 from maxmargin.runtime.arrays import FloatArray, IntArray
