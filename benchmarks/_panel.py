@@ -131,6 +131,33 @@ def _of_neighbours(around: list[str], k: int) -> list[str]:
     ]
 
 
+def names_by_few(home: str | None) -> Data:
+    """Return names in words that are described as in the tutorial of sklearn-crfsuite, without tags."""
+    train, _, test = load_ud_ewt(data_home=home, tags="upos")
+    parts: list[Any] = []
+    for sentences in (train.X, test.X):
+        parts += [[_few_features([word for word, _ in tokens]) for tokens in sentences]]
+        parts += [[_runs_of_names([tag for _, tag in tokens]) for tokens in sentences]]
+    return _data(*parts)
+
+
+def _few_features(words: list[str]) -> list[dict[str, Any]]:
+    shapes = [
+        {"lower": word.lower(), "title": word.istitle(), "upper": word.isupper(), "digit": word.isdigit()}
+        for word in words
+    ]
+    found = []
+    for t, word in enumerate(words):
+        features: dict[str, Any] = {"bias": 1.0, "[-3:]": word[-3:], "[-2:]": word[-2:], **shapes[t]}
+        for name, k in (("before", t - 1), ("after", t + 1)):
+            there = 0 <= k < len(words)
+            features |= (
+                {f"{name}:{key}": value for key, value in shapes[k].items()} if there else {name: "none"}
+            )
+        found.append(features)
+    return found
+
+
 def ocr(home: str | None) -> Data:
     """Return handwritten words."""
     return _data(*load_ocr(data_home=home))
@@ -246,6 +273,7 @@ PANEL: dict[str, Task] = {
     "chunking": Task(chunking, ChainSVC, CHUNKS, _C, losses=_HAMMING),
     "tags": Task(tags, ChainSVC, ACCURACY, _C, losses=_HAMMING),
     "names": Task(names, ChainSVC, CHUNKS, _C, losses=_HAMMING),
+    "names by few": Task(names_by_few, ChainSVC, CHUNKS, _C),
     "OCR words": Task(ocr, ChainSVC, ACCURACY, _C, losses=_HAMMING),
     "digit words": Task(digit_words, ChainSVC, ACCURACY, _C, losses=_HAMMING),
     "phrases": Task(chunking, SegmentSVC, CHUNKS, _C, "predict_tags", (*_HAMMING, "segments")),

@@ -117,7 +117,7 @@ def test_standard_errors_are_those_of_differences(errors):
         best = rng.normal(size=(2, 30))
         losses = best + 0.1 * rng.normal(size=(2, 30)) + shift
         difference = np.concatenate(list(losses - best))
-        trial = selection.Trial(1.0, list(best), np.zeros(2), np.zeros((2, 2)), [])
+        trial = selection.Trial(1.0, None, list(best), np.zeros(2), np.zeros((2, 2)), [])
         expected = difference.mean() > errors * sem(difference, ddof=0)
         assert search._is_worse(list(losses), trial, errors) == expected
 
@@ -298,6 +298,7 @@ def test_a_checkpoint_continues_with_the_same_C(tmp_path):
         ({"cv": "ten"}, "cv must be an int >= 2, a splitter or a list of pairs of arrays, got 'ten'"),
         ({"Cs": []}, "Cs must be one or more numbers > 0, got an empty list"),
         ({"Cs": [1.0, -1.0]}, r"Cs must be one or more numbers > 0, got -1.0"),
+        ({"l1_ratios": [0.5, 1.0]}, r"l1_ratios must be one or more numbers in \[0, 1\), got 1.0"),
         ({"Cs": [math.inf]}, r"Cs must be one or more numbers > 0, got inf"),
     ],
 )
@@ -319,6 +320,44 @@ def test_too_few_examples_and_folds_of_others_are_refused():
         MulticlassSVC(C=CrossValidated(cv=GroupKFold(3))).fit(X, y)
     with pytest.raises(ValueError, match=r"The 'C' parameter of MulticlassSVC must be"):
         MulticlassSVC(C="best").fit(X, y)
+
+
+def test_the_share_of_the_L1_norm_is_chosen_together_with_C(tmp_path, to_the_end):
+    rng = np.random.default_rng(0)
+    X, y = rows(n=45)
+    X, pairs = np.hstack([X, rng.normal(size=(45, 20))]), pairs_of(y)
+    options = CrossValidated([0.1, 1.0], l1_ratios=[0.6, 0.0], cv=pairs)
+    model = MulticlassSVC(C=options, tol=1e-3, random_state=0).fit(X, y)
+    found = model.cv_results_
+    assert found["params"][:2] == [{"C": 0.1, "l1_ratio": 0.0}, {"C": 1.0, "l1_ratio": 0.0}]
+    assert set(found["param_l1_ratio"]) == {0.0, 0.6}
+    for k, parameters in enumerate(found["params"]):
+        one = MulticlassSVC(**parameters, tol=1e-3, random_state=0)
+        for j, (a, b) in enumerate(pairs):
+            score = found[f"split{j}_test_score"][k]
+            assert math.isnan(score) or abs(1.0 + score - one.fit(X[a], y[a]).score(X[b], y[b])) < 0.07
+    best = found["params"][np.nanargmax(found["mean_test_score"])]
+    assert (model.C_, model.l1_ratio_) == (best["C"], best["l1_ratio"])
+    again = MulticlassSVC(**best, tol=1e-3, random_state=0).fit(X, y)
+    assert (model.coef_ == again.coef_).all()
+    assert model.l1_ratio is None  # the user's
+    model.save(tmp_path / "model")
+    loaded = maxmargin.load(tmp_path / "model")
+    assert loaded.l1_ratio_ == model.l1_ratio_
+    assert loaded.cv_results_["params"] == found["params"]
+    assert not hasattr(model.set_params(C=0.1).fit(X, y), "l1_ratio_")
+
+
+def test_later_calls_of_partial_fit_keep_the_share_of_the_L1_norm():
+    X, y = rows(n=90)
+    options = CrossValidated([0.3], l1_ratios=[0.5])
+    model = MulticlassSVC(C=options, random_state=0).partial_fit(X[:60], y[:60]).partial_fit(X[60:], y[60:])
+    whole = (
+        MulticlassSVC(C=0.3, l1_ratio=0.5, random_state=0)
+        .partial_fit(X[:60], y[:60])
+        .partial_fit(X[60:], y[60:])
+    )
+    assert (model.coef_ == whole.coef_).all()
 
 
 def test_splits_that_can_be_read_once_are_kept():

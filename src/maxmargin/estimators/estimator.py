@@ -115,6 +115,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
 
     # What `fit` learns: of all estimators, and of those with labels, probabilities, names or kernels.
     C_: float
+    l1_ratio_: float
     cv_results_: dict[str, Any]
     gap_: float
     certified_: bool
@@ -208,9 +209,10 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         with deadline_at(time.deadline):
             examples = self._examples(parts, sample_weight, call)
             examples = examples if seen is None else appended(seen, examples)
-            problem = self._penalised(self._structure.problem(self, examples))
+            problem = self._structure.problem(self, examples)
         if seen is None:
             self._choose_C(problem, examples, time.deadline)
+        problem = self._penalised(problem)
         self.time_limit = time.next()  # on a draft; the user's limit stays
         result = self._solve(problem, examples, self._start(seen, more))
         self._seen = Seen(examples, result, self._model_parameters()) if more else None
@@ -256,7 +258,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         self.__dict__.pop("_is_sparse", None)
         has_kernel = hasattr(self, "_function") and not is_linear(self)
         self._w = kept_weights(self, problem, examples, w) if has_kernel else completed(problem.map, w)
-        if self.l1_ratio and self._seen is None and not self.warm_start:  # later calls need all features
+        if self._l1_ratio and self._seen is None and not self.warm_start:  # later calls need all features
             self._structure.forget_unused(self)
         self._structure.expose(self)
 
@@ -293,15 +295,22 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
             return self._certified(problem, examples, start)
         return confidence.with_temperature(self, problem, examples, start)
 
+    @property
+    def _l1_ratio(self) -> float | None:
+        """The share of the L1 norm: the one that was chosen together with C, or else the parameter."""
+        found: float | None = vars(self).get("l1_ratio_", self.l1_ratio)
+        return found
+
     def _penalised(self, problem: Problem) -> Problem:
         """Return the problem with the L1 penalty that is asked for."""
-        if not self.l1_ratio:
+        if not self._l1_ratio:
             return problem
         if getattr(self, "kernel", "linear") != "linear":
             raise ValueError(
-                f"l1_ratio must be None with a kernel other than 'linear', got {self.l1_ratio}; leave it out."
+                f"l1_ratio must be None with a kernel other than 'linear', got {self._l1_ratio}; leave it "
+                "out."
             )
-        return L1Penalised(problem, self.l1_ratio / (1.0 - self.l1_ratio))
+        return L1Penalised(problem, self._l1_ratio / (1.0 - self._l1_ratio))
 
     def _certified(self, problem: Problem, examples: Examples[Data], start: Result | None) -> Result:
         """Train on the problem and keep the certificate."""
@@ -331,11 +340,12 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
 
     def _lam(self, n: int) -> float:
         """Return the factor of half the squared length, for n examples."""
-        return (1.0 - (self.l1_ratio or 0.0)) / (self.C_ * n)
+        return (1.0 - (self._l1_ratio or 0.0)) / (self.C_ * n)
 
     def _choose_C(self, problem: Problem, examples: Examples[Data], deadline: float) -> None:
         """Choose C by cross-validation, if that is asked for; later calls of `partial_fit` keep it."""
-        self.__dict__.pop("cv_results_", None)
+        for name in ("cv_results_", "l1_ratio_"):
+            self.__dict__.pop(name, None)
         if not is_auto(self.C):
             return
         if self.checkpoint is not None and not isinstance(self.random_state, Integral):
@@ -346,7 +356,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         is_linear = getattr(self, "kernel", "linear") == "linear"
         default = inspect.signature(type(self)).parameters["C"].default if is_linear else "scale"
         centre, until = self._as_number(default, examples), now() + _SEARCH * (deadline - now())
-        self.C_, self.cv_results_ = choose(self, problem, examples, centre, until)
+        self.__dict__ |= choose(self, problem, examples, centre, until)
 
     def _chosen_C(self, examples: Examples[Data]) -> float:
         """Return C as a number."""

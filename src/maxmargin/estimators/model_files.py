@@ -46,6 +46,7 @@ CERTIFICATE: Fields = {
     "certified_": FLAG,
     "history_": HISTORY,
     "n_iter_": COUNT,
+    "l1_ratio_": NUMBER.or_unset(),
     "cv_results_": TRIALS.or_unset(),
 }
 _TEMPERATURE = scalar(float, float(np.finfo(np.float64).tiny)).or_unset()

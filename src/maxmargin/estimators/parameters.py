@@ -276,6 +276,8 @@ TEXTS = {
     "certificate": """
         C_ : float
             C as a number.
+        l1_ratio_ : float
+            The share of the L1 norm, where it was chosen together with C.
         cv_results_ : dict
             How the values of C did that were tried, where it was chosen by cross-validation, as
             `sklearn.model_selection.GridSearchCV` names it. A score is the negative mean loss of held-out

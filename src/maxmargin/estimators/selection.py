@@ -15,7 +15,7 @@ the standard error :math:`\sqrt{\sum c_i^2 (d_i - \bar d)^2} / \sum c_i`.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
@@ -75,6 +75,9 @@ class CrossValidated:
     one_standard_error : bool, default=False
         Choose the smallest C whose mean loss is within one standard error of the lowest: the standard
         deviation over folds, divided by the root of their number.
+    l1_ratios : list of float or None, default=None
+        Values of ``l1_ratio`` to choose from, together with C; each has a search of its own. By default, the
+        estimator's own. ``l1_ratio_`` is the number.
 
     Examples
     --------
@@ -88,12 +91,16 @@ class CrossValidated:
     Cs: Sequence[float] | None = None
     cv: Any = 3
     one_standard_error: bool = False
+    l1_ratios: Sequence[float] | None = None
 
     @errors_of("CrossValidated")
     def __post_init__(self) -> None:
         """Raise unless the values are of the right kind; keep lists of what can be read only once."""
         if self.Cs is not None:
-            object.__setattr__(self, "Cs", _checked_values(self.Cs))
+            object.__setattr__(self, "Cs", _checked("Cs", self.Cs, "> 0", lambda C: 0.0 < C < math.inf))
+        if self.l1_ratios is not None:
+            ratios = _checked("l1_ratios", self.l1_ratios, "in [0, 1)", lambda ratio: 0.0 <= ratio < 1.0)
+            object.__setattr__(self, "l1_ratios", ratios)
         can_split = hasattr(self.cv, "split") and not isinstance(self.cv, str)
         if isinstance(self.cv, Iterable) and not (can_split or isinstance(self.cv, str)):
             object.__setattr__(self, "cv", list(self.cv))
@@ -102,14 +109,15 @@ class CrossValidated:
             raise ValueError(f"cv must be {expected}, got {shown(self.cv)}.")
 
 
-def _checked_values(Cs: object) -> tuple[float, ...]:
-    """Return values of C in ascending order; raise unless there are one or more, all finite and > 0."""
-    values = list(Cs) if isinstance(Cs, Iterable) and not isinstance(Cs, str) else []
-    bad = [C for C in values if not (isinstance(C, Real) and 0.0 < float(C) < math.inf)]
+def _checked(name: str, given: object, expected: str, is_right: Callable[[float], bool]) -> tuple[float, ...]:
+    """Return values in ascending order; raise unless there are one or more, and all are right."""
+    values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+    bad = [value for value in values if not (isinstance(value, Real) and is_right(float(value)))]
     if not values or bad:
-        got = shown(bad[0]) if bad else shown(Cs)
-        raise ValueError(f"Cs must be one or more numbers > 0, got {got}.")
-    return tuple(sorted({float(C) for C in values}))
+        raise ValueError(
+            f"{name} must be one or more numbers {expected}, got {shown(bad[0] if bad else given)}."
+        )
+    return tuple(sorted({float(value) for value in values}))
 
 
 def is_auto(C: object) -> bool:
@@ -122,7 +130,8 @@ class Trial(NamedTuple):
 
     Attributes
     ----------
-    C : float
+    C, l1_ratio : float, float or None
+        l1_ratio is None where it is not chosen.
     losses : list of arrays
         The losses of the examples that each fold holds out, for the folds that were trained.
     scores, seconds : arrays of shapes (n_folds,) and (n_folds, 2)
@@ -132,6 +141,7 @@ class Trial(NamedTuple):
     """
 
     C: float
+    l1_ratio: float | None
     losses: list[FloatArray]
     scores: FloatArray
     seconds: FloatArray
@@ -166,23 +176,30 @@ class Fold(NamedTuple):
 
 def choose(
     model: "AnyEstimator", problem: "Problem", examples: Examples[Any], centre: float, deadline: float
-) -> tuple[float, dict[str, object]]:
-    """Return the C of lowest loss on held-out examples, and what `cv_results_` holds.
+) -> dict[str, Any]:
+    """Return the fitted attributes of a choice: `C_`, `cv_results_` and, if it is chosen too, `l1_ratio_`.
 
     ``centre`` is a value to begin with, which is returned if time is up before a value has been tried.
     """
     options = model.C if isinstance(model.C, CrossValidated) else CrossValidated()
     rng = check_random_state(model.random_state)
-    folds = _folds(problem, examples, _pairs(model, examples, options.cv, rng))
-    with shown_progress(caller(), int(model.verbose)) as line:
-        search = _Search(model, folds, int(rng.randint(2**31 - 1)), deadline, line)
-        with suppress(OutOfTime):
-            if options.Cs is None:
-                search.around(centre, options.one_standard_error)
-            else:
-                search.upwards(options.Cs)
-    found = search.found(options.one_standard_error)
-    return centre if found is None else found.C, _table(search.trials, len(folds))
+    pairs, seed = _pairs(model, examples, options.cv, rng), int(rng.randint(2**31 - 1))
+    ratios: Sequence[float | None] = (None,) if options.l1_ratios is None else options.l1_ratios
+    searches, begin = list[_Search](), centre
+    with shown_progress(caller(), int(model.verbose)) as line, suppress(OutOfTime):
+        for ratio in ratios:
+            own = model if ratio is None else twin(model, {**vars(model), "l1_ratio_": ratio})
+            searches.append(_Search(own, _folds(own, problem, examples, pairs), seed, deadline, line))
+            searches[-1].run(options, begin)
+            found = searches[-1].found(options.one_standard_error)
+            begin = begin if found is None else FACTOR * found.C  # the larger the ratio, the larger C
+    known = [trial for search in searches if (trial := search.found(options.one_standard_error))]
+    best = max(known, key=lambda trial: trial.score, default=None)
+    chosen = (
+        {"C_": centre, "l1_ratio_": ratios[0]} if best is None else {"C_": best.C, "l1_ratio_": best.l1_ratio}
+    )
+    table = _table([trial for search in searches for trial in search.trials], len(pairs))
+    return {name: value for name, value in chosen.items() if value is not None} | {"cv_results_": table}
 
 
 class _Search:
@@ -202,6 +219,13 @@ class _Search:
         # Users' objects may not be thread-safe.
         self._n_jobs = model.n_jobs if can_compile(folds[0].problem) else None
         self._is_over = False
+
+    def run(self, options: CrossValidated, centre: float) -> None:
+        """Try the values of C that are given, or those around the centre."""
+        if options.Cs is None:
+            self.around(centre, options.one_standard_error)
+        else:
+            self.upwards(options.Cs)
 
     def around(self, centre: float, one_error: bool) -> None:
         """Try values around the centre: up as long as the score rises, down if the first was the best."""
@@ -251,7 +275,7 @@ class _Search:
         last = next((k for k in range(1, len(done)) if self._is_left(done[:k], best)), len(done))
         if start is not None:
             start.results.clear()  # only the last ones are needed
-        trial = _trial(C, done[:last], self._folds)
+        trial = _trial(C, vars(self._model).get("l1_ratio_"), done[:last], self._folds)
         self.trials.append(trial)
         return trial
 
@@ -322,23 +346,28 @@ class _Run(NamedTuple):
     seconds: tuple[float, float]
 
 
-def _trial(C: float, done: list[_Run], folds: list[Fold]) -> Trial:
+def _trial(C: float, l1_ratio: float | None, done: list[_Run], folds: list[Fold]) -> Trial:
     scores, seconds = np.full(len(folds), np.nan), np.full((len(folds), 2), np.nan)
     for k, run in enumerate(done):
         scores[k], seconds[k] = -np.average(run.losses, weights=folds[k].weights), run.seconds
-    return Trial(C, [run.losses for run in done], scores, seconds, [run.result for run in done])
+    return Trial(C, l1_ratio, [run.losses for run in done], scores, seconds, [run.result for run in done])
 
 
-def _folds(problem: "Problem", examples: Examples[Any], pairs: list[Pair]) -> list[Fold]:
+def _folds(
+    model: "AnyEstimator", problem: "Problem", examples: Examples[Any], pairs: list[Pair]
+) -> list[Fold]:
     """Return the folds, whose problems share the encoding of all examples."""
     found = []
     for others, held_out in pairs:
-        weights, part = examples.weights, take(problem, others)
+        weights, (part, rest) = (
+            examples.weights,
+            (model._penalised(take(problem, some)) for some in (others, held_out)),
+        )
         if weights is not None:
             part = Weighted(part, weights[others])
         mean = 1.0 if weights is None else float(weights[others].mean())
         of_held_out = np.ones(len(held_out)) if weights is None else weights[held_out]
-        found.append(Fold(part, len(others), mean, take(problem, held_out), of_held_out))
+        found.append(Fold(part, len(others), mean, rest, of_held_out))
     return found
 
 
@@ -386,14 +415,15 @@ def _checked_pairs(given: list[Any], n: int) -> list[Pair]:
 
 def _table(trials: list[Trial], n_folds: int) -> dict[str, Any]:
     """Return the trials as `cv_results_`, named as scikit-learn does, C in ascending order."""
-    trials = sorted(trials, key=lambda trial: trial.C)
+    trials = sorted(trials, key=lambda trial: (trial.l1_ratio or 0.0, trial.C))
     scores = np.array([trial.scores for trial in trials]).reshape(-1, n_folds)
     seconds = np.array([trial.seconds for trial in trials]).reshape(-1, n_folds, 2)
     table: dict[str, Any] = {}
     for name, columns in zip(("fit_time", "score_time"), np.moveaxis(seconds, 2, 0), strict=True):
         table |= {f"mean_{name}": np.nanmean(columns, axis=1), f"std_{name}": np.nanstd(columns, axis=1)}
-    table |= {"param_C": np.array([trial.C for trial in trials])}
-    table |= {"params": [{"C": trial.C} for trial in trials]}
+    names = ("C", "l1_ratio") if any(trial.l1_ratio is not None for trial in trials) else ("C",)
+    table |= {f"param_{name}": np.array([getattr(trial, name) for trial in trials]) for name in names}
+    table |= {"params": [{name: getattr(trial, name) for name in names} for trial in trials]}
     table |= {f"split{k}_test_score": column for k, column in enumerate(scores.T)}
     table |= {"mean_test_score": scores.mean(axis=1), "std_test_score": scores.std(axis=1)}
     losses = np.nan_to_num(-table["mean_test_score"], nan=np.inf)
