@@ -8,11 +8,13 @@ a template of 57 lines, sequences of 50 to 3,000 tokens, and 42 labels. They are
 each label has words of its own, and words are drawn by a power law without end, so that most features are
 rare. There are 2,500 sequences at full size, and a tenth of them by default; the seed makes the data.
 
-`maxmargin train` learns from the file in a process of its own, whose kernels are compiled before. Its peak of
-resident memory is compared with one vector of weights in float64, which can be counted in two ways: a weight
-for each feature and label, or only for those that occur together in the training data. Memory before training
-is that of a process that has read and encoded the file. Passes and decoding passes are timed in turn, in one
-process. With --wapiti, that program is trained on the same file with the same template for a few iterations.
+`maxmargin train` learns from the file in a process of its own, whose kernels are compiled before: with
+weights for all features and labels, and with those that occur together (`all_possible_states=False`). The
+peak of its resident memory is compared with one vector of weights in float64, which can be counted in two
+ways: a weight for each feature and label, or only for those that occur together in the training data. Memory
+with the data encoded is that of a process that has read and encoded the file. Passes and decoding passes are
+timed in turn, in one process. With --wapiti, that program is trained on the same file with the same template
+for a few iterations.
 """
 
 import os
@@ -38,6 +40,7 @@ from _measure import Figure, Target, Times, print_figures, ratio, resident_bytes
 LABELS, SHORTEST, LONGEST, FULL = 42, 50, 3000, 2500
 STAY, POWER, OWN = 0.93, 0.72, 0.5  # of runs of labels, of the law of words, and how many are the label's own
 PASSES, ROUNDS, ITERATIONS = 3, 3, 3
+STATES = {"true": "all weights", "false": "weights of what occurs together"}
 LETTERS = np.array(
     ["ba", "ke", "lo", "mi", "nu", "per", "sta", "tion", "ra", "den", "gi", "Co", "Sy", "Ma", "o", "ing"]
 )
@@ -132,69 +135,77 @@ def measure_passes(path: Path, template: Path) -> None:
     with Source(str(path)) as source:
         batch = column_task(column_features(source, str(template))).training(source)
     rows, offsets = SequenceEncoder().fit_transform(batch.X)
-    labels, classes = encode_labels(batch.y, offsets, owner="benchmark")
+    labels, classes = encode_labels(batch.y, offsets)
     del batch
     encoded = resident_bytes()
-    problem = Chain.from_encoded(rows, offsets, labels, len(classes), loss="hamming")
-    model = ChainSVC()
-    method = model._method(1.0 / (model.C * len(offsets)), problem)
     pairs = np.unique(rows.indices.astype(np.int64) * len(classes) + np.repeat(labels, np.diff(rows.indptr)))
-    result = solve(problem, method, tol=0.0, max_passes=1, random_state=0)
-    passes: list[float] = []
-    decodings: list[float] = []
-    for _ in range(ROUNDS):
-        begin = time.perf_counter()
-        decode_all(problem, result.w)
-        decodings.append(time.perf_counter() - begin)
-        before = solve(problem, method, tol=0.0, max_passes=1, random_state=0).history.rows[-1].seconds
-        after = solve(problem, method, tol=0.0, max_passes=1 + PASSES, random_state=0).history.rows[-1]
-        passes.append((after.seconds - before) / PASSES)
-    found = {
+    found: dict[str, Any] = {
         "weights": rows.shape[1] * len(classes),
         "together": len(pairs),
         "entries": rows.nnz,
         "encoded": encoded,
-        "passes": passes,
-        "decodings": decodings,
     }
+    model, n = ChainSVC(), len(offsets) - 1
+    for states in STATES:
+        problem = Chain.from_encoded(
+            rows, offsets, labels, len(classes), loss="hamming", all_possible_states=states == "true"
+        )
+        method = model._method(1.0 / (model.C * n), problem)
+        result = solve(problem, method, tol=0.0, max_passes=1 + PASSES, random_state=0, n_jobs=1)
+        passes: list[float] = []
+        decodings: list[float] = []
+        for _ in range(ROUNDS):
+            begin = time.perf_counter()
+            decode_all(problem, result.w)
+            decodings.append(time.perf_counter() - begin)
+            some, more = (
+                solve(problem, method, tol=0.0, max_passes=k, random_state=0, n_jobs=1).history.rows[-1]
+                for k in (1, 1 + PASSES)
+            )
+            passes.append((more.seconds - some.seconds) / PASSES)
+        found[states] = {"passes": passes, "decodings": decodings}
     print(json.dumps(found))
 
 
 def figures(folder: Path, n: int, seed: int, wapiti: str | None) -> list[Figure]:
     """Return all figures."""
     path, few, template = folder / "train", folder / "few", folder / "template"
-    model, patterns = folder / "model", folder / "patterns"
+    patterns = folder / "patterns"
     template.write_text("".join(f"U{k:02}:{line}\n" for k, line in enumerate(TEMPLATE)) + "B\n")
     patterns.write_text("".join(f"u{k:02}:{line}\n" for k, line in enumerate(TEMPLATE)) + "b\n")
     tokens = write_data(path, n, seed)
     write_data(few, 4, seed + 1)
-    train = sys.executable, "-m", "maxmargin", "train"
-    options = "--template", template, "--model", model, "--json", "--quiet"
-    run(*train, few, *options)  # compiles
-    trained = run(*train, path, *options)
-    said: dict[str, Any] = json.loads(trained.said)
     of_passes = json.loads(run_python(__file__, "--passes", str(path), str(template)))
     vector, together = 8.0 * of_passes["weights"], 8.0 * of_passes["together"]
-    pairs = [tuple(Times(tuple(of_passes[name])) for name in ("passes", "decodings"))]
     found = [
         Figure("tokens", tokens),
-        Figure("features", said["features"]),
         Figure("entries of tokens", of_passes["entries"]),
         Figure("weights: features times labels", of_passes["weights"]),
         Figure("weights: features and labels that occur together", of_passes["together"]),
         Figure("one vector of the weights", vector / 1e6, "MB"),
         Figure("one vector of those that occur together", together / 1e6, "MB"),
         Figure("memory with the data encoded", of_passes["encoded"] / 1e6, "MB"),
-        Figure("peak of training", trained.peak / 1e6, "MB"),
-        Figure("peak of training / one vector", trained.peak / vector, "x", MEMORY),
-        Figure("beyond the encoded data / one vector", (trained.peak - of_passes["encoded"]) / vector, "x"),
-        Figure("peak of training / one vector of those that occur together", trained.peak / together, "x"),
-        ratio("seconds of a pass / of a decoding pass", pairs, PASS),
-        Figure("size of the model file", model.stat().st_size / 1e6, "MB"),
-        Figure("model file / one vector", model.stat().st_size / vector, "x", FILE),
-        Figure("training: seconds of the processor", trained.seconds, "s"),
-        Figure("training: passes", said["passes"]),
     ]
+    for states, name in STATES.items():
+        model, target = folder / f"model {states}", MEMORY if states == "false" else None
+        train = "train", "--template", template, "--model", model, "--json", "--quiet"
+        options = "--set", f"all_possible_states={states}", "--jobs", "1"
+        run(sys.executable, "-m", "maxmargin", *train, few, *options)  # compiles
+        trained = run(sys.executable, "-m", "maxmargin", *train, path, *options)
+        said: dict[str, Any] = json.loads(trained.said)
+        pairs = [tuple(Times(tuple(of_passes[states][kind])) for kind in ("passes", "decodings"))]
+        size, beyond = model.stat().st_size, trained.peak - of_passes["encoded"]
+        found += [
+            Figure(f"{name}: peak", trained.peak / 1e6, "MB"),
+            Figure(f"{name}: peak / one vector", trained.peak / vector, "x", target),
+            Figure(f"{name}: peak beyond the data / one vector", beyond / vector, "x"),
+            Figure(f"{name}: peak / one vector of those together", trained.peak / together, "x"),
+            ratio(f"{name}: seconds of a pass / of a decoding pass", pairs, PASS),
+            Figure(f"{name}: model file", size / 1e6, "MB"),
+            Figure(f"{name}: model file / one vector", size / vector, "x", FILE),
+            Figure(f"{name}: seconds of the processor", trained.seconds, "s"),
+            Figure(f"{name}: passes", said["passes"]),
+        ]
     if wapiti is not None:
         rival = run(wapiti, "train", "-p", patterns, "-i", ITERATIONS, path, folder / "rival")
         found += [
