@@ -287,7 +287,8 @@ def test_classes_of_an_array_are_trained(client: Client) -> None:
 
 def test_parameters_that_a_cluster_does_not_serve_are_refused(client: Client) -> None:
     data = bag.from_sequence([([["a"]], ["X"])])
-    for name, value in {"kernel": "rbf", "l1_ratio": 0.3, "probability": True, "warm_start": True}.items():
+    refused = {"C": "auto", "kernel": "rbf", "l1_ratio": 0.3, "probability": True, "warm_start": True}
+    for name, value in refused.items():
         with pytest.raises(ValueError, match=f"ChainSVC: {name} must be .* on a cluster"):
             on_dask.ChainSVC(**{name: value}).fit(data)
     with pytest.raises(ValueError, match="class_weight must be None or a dict on a cluster"):

@@ -35,6 +35,15 @@ def test_kernels_pass_the_checks(estimator, check):
 
 
 @parametrize_with_checks(
+    [MulticlassSVC(C="auto", tol=1e-2, random_state=0), MultilabelSVC(C="auto", tol=1e-2, random_state=0)]
+)
+def test_estimators_that_choose_C_pass_the_checks(estimator, check):
+    if check.func.__name__.startswith("check_sample_weight_equivalence"):
+        pytest.skip("an example that occurs twice may be in two folds")
+    check(estimator)
+
+
+@parametrize_with_checks(
     [
         MulticlassSVC(probability=True, tol=1e-2, random_state=0),
         MultilabelSVC(probability=True, tol=1e-2, random_state=0),
