@@ -127,7 +127,7 @@ def measure_passes(path: Path, template: Path) -> None:
     from maxmargin.cli.tasks import column_task
     from maxmargin.encoding.labels import encode_labels
     from maxmargin.encoding.sequences import SequenceEncoder
-    from maxmargin.files.column_features import column_features
+    from maxmargin.files.columns import column_features
     from maxmargin.files.sources import Source
     from maxmargin.problems import Chain
     from maxmargin.solving.decoding import decode_all

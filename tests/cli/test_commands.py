@@ -14,7 +14,7 @@ import maxmargin
 from maxmargin import cli
 from maxmargin.cli import tag, tasks
 from maxmargin.encoding.sequences import SequenceEncoder
-from maxmargin.files.column_features import column_features
+from maxmargin.files.columns import column_features
 from maxmargin.files.sources import Source
 
 COLUMNS = (
@@ -178,7 +178,7 @@ def test_margins_are_a_column(files: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def sentence_features() -> list[list[list[str]]]:
-    from maxmargin.files.column_features import word_features
+    from maxmargin.files.columns import word_features
 
     return [word_features([row[:2] for row in sentence]) for sentence in sentences()]
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from maxmargin.files.column_features import word_features
-from maxmargin.files.columns import read_columns, split_fields
+from maxmargin.files.columns import read_columns, split_fields, word_features
 from maxmargin.files.sources import Malformed, Source
 
 TEXT = "He PRP B-NP\nruns VBZ B-VP\n\n\nYes UH O\n"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from maxmargin.encoding.sequences import numbered
 from maxmargin.files import numbered_features
-from maxmargin.files.column_features import ColumnFeatures
+from maxmargin.files.columns import ColumnFeatures
 from maxmargin.files.sources import Malformed
 from maxmargin.files.templates import parse_template
 

@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from maxmargin.cli.output import note, noted_warnings, opened
-from maxmargin.files.column_features import ColumnFeatures
-from maxmargin.files.columns import OUTSIDE, Sentence, read_columns
+from maxmargin.files.columns import OUTSIDE, ColumnFeatures, Sentence, read_columns
 from maxmargin.files.sources import Source
 from maxmargin.tagging.tagger import Tagged, Tagger, TaskTagger, open_tagger
 

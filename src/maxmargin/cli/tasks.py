@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from maxmargin.encoding.labels import Labels as LabelArray
     from maxmargin.encoding.sequences import NumberedSequences
     from maxmargin.files.attributes import Sequences
-    from maxmargin.files.column_features import ColumnFeatures
-    from maxmargin.files.columns import Sentence
+    from maxmargin.files.columns import ColumnFeatures, Sentence
     from maxmargin.files.conllu import Sentence as Tree
     from maxmargin.files.json_lines import JsonSequence
 
@@ -167,7 +166,7 @@ class Columns(Task["Sentence", Labels, Margins]):
     kinds: ClassVar = {"template": (str, type(None)), "columns": int}
 
     def __init__(self, template: str | None, columns: int, template_name: str = "template") -> None:
-        from maxmargin.files.column_features import ColumnFeatures
+        from maxmargin.files.columns import ColumnFeatures
 
         self.template, self.columns = template, columns
         self._features = ColumnFeatures(template, columns, template_name)

@@ -154,7 +154,7 @@ def _check_estimator(task: SomeTask, arguments: argparse.Namespace) -> None:
 
 def _columns(source: Source, arguments: argparse.Namespace) -> SomeTask:
     from maxmargin.cli.tasks import column_task
-    from maxmargin.files.column_features import column_features
+    from maxmargin.files.columns import column_features
 
     return column_task(column_features(source, arguments.template))
 

@@ -27,7 +27,7 @@ from maxmargin import (
 )
 from maxmargin.encoding.labels import encode_labels
 from maxmargin.encoding.sequences import HashingEncoder, SequenceEncoder
-from maxmargin.files.column_features import word_features
+from maxmargin.files.columns import word_features
 from maxmargin.files.corpus import reading
 from maxmargin.files.corpus.opening import Corpus, open_part, sequence_lengths
 from maxmargin.files.templates import parse_template

@@ -14,8 +14,7 @@ from maxmargin.encoding.kinds import Kind
 from maxmargin.encoding.labels import Label
 from maxmargin.encoding.sequences import MOST_BITS, NumberedSequences, numbered
 from maxmargin.files.attributes import read_attributes
-from maxmargin.files.column_features import ColumnFeatures, column_features
-from maxmargin.files.columns import read_columns
+from maxmargin.files.columns import ColumnFeatures, column_features, read_columns
 from maxmargin.files.corpus import Input, Recipe
 from maxmargin.files.corpus.opening import Corpus, open_corpus
 from maxmargin.files.corpus.writing import CorpusWriter, Place
