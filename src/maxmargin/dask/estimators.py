@@ -27,7 +27,7 @@ from maxmargin.estimators.selection import is_auto
 from maxmargin.estimators.state import transaction, twin
 from maxmargin.files.container import Path
 from maxmargin.runtime.limits import Shares
-from maxmargin.runtime.wording import caller, shown
+from maxmargin.runtime.wording import shown
 from maxmargin.structures.classes.estimator import MulticlassSVC as LocalMulticlassSVC
 from maxmargin.structures.dependency.estimator import DependencySVC as LocalDependencySVC
 from maxmargin.structures.graphs.estimator import GraphSVC as LocalGraphSVC
@@ -140,17 +140,16 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any, Any]):
         raise NotImplementedError(f"{name}: partial_fit is not for clusters; use maxmargin.{name}.")
 
     def _check_parameters_for_cluster(self) -> None:
-        given = self.get_params(deep=False)
+        given, ours = self.get_params(deep=False), f"maxmargin.{type(self).__name__}"
         for name, expected in _FIXED.items():
             if name in given and given[name] != expected:
                 raise ValueError(
-                    f"{name} must be {expected!r} on a cluster, got {shown(given[name])}; use "
-                    f"maxmargin.{caller()}."
+                    f"{name} must be {expected!r} on a cluster, got {shown(given[name])}; use {ours}."
                 )
         if is_auto(self.C):
             raise ValueError(
                 f"C must be a number on a cluster, got {shown(self.C)}; choose it on a part of the data, by "
-                f"maxmargin.{caller()}."
+                f"{ours}."
             )
         if isinstance(given.get("class_weight"), str):
             raise ValueError(

@@ -325,15 +325,21 @@ def settle(phi: object, v: FloatArray, w: FloatArray) -> None:
 
 
 @generic
-def penalty(phi: object, w: FloatArray) -> float:
-    r"""Return what the regulariser adds to :math:`\frac12 \|w\|^2`: zero, or a multiple of the L1 norm."""
+def l1_factor(phi: object) -> float:
+    r"""Return t of a regulariser :math:`\frac12 \|w\|^2 + t \|w\|_1`, which is zero without a penalty."""
     return 0.0
 
 
-@generic
+def penalty(phi: object, w: FloatArray) -> float:
+    r"""Return what the regulariser adds to :math:`\frac12 \|w\|^2`: :math:`t \|w\|_1`."""
+    t = float(l1_factor(phi))
+    weights = w[: map_sizes(unconstrained(phi)).weights]
+    return t * float(sum(run_in_slices(lambda some: np.abs(weights[some]).sum(), len(weights)))) if t else 0.0
+
+
 def is_homogeneous(phi: object) -> bool:
     """Whether weights scale with the image, by positive factors: they do not if they are thresholded."""
-    return True
+    return bool(l1_factor(phi) == 0.0)
 
 
 def is_projected(phi: object) -> bool:

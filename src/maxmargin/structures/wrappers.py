@@ -175,15 +175,9 @@ def _shrink_slice(prox, v, w, first, stop):
     shrink(prox, v, w, first, stop)
 
 
-@feature_map.penalty.register(ProximalMap)
-def proximal_penalty(phi: ProximalMap, w: FloatArray) -> float:
-    t, weights = _threshold(phi.prox), w[: feature_map.map_sizes(phi.inner).weights]
-    return t * float(sum(run_in_slices(lambda some: np.abs(weights[some]).sum(), len(weights)))) if t else 0.0
-
-
-@feature_map.is_homogeneous.register(ProximalMap)
-def proximal_is_homogeneous(phi: ProximalMap) -> bool:
-    return _threshold(phi.prox) == 0.0
+@feature_map.l1_factor.register(ProximalMap)
+def proximal_l1_factor(phi: ProximalMap) -> float:
+    return _threshold(phi.prox)
 
 
 @feature_map.rebuilt.register(ProximalMap)
