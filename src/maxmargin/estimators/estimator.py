@@ -6,7 +6,6 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from numbers import Integral
 from typing import Any, ClassVar, Generic, Self, cast
 
@@ -384,7 +383,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         start: Result | str | None,
         checkpoint: Checkpoint | None = None,
     ) -> Result:
-        with shown_progress(caller(), self.verbose) if self.verbose else nullcontext() as line:
+        with shown_progress(caller(), int(self.verbose)) as line:
             callbacks = (*(() if line is None else (line,)), *(self.callbacks or ()))
             return solve(
                 problem,

@@ -252,4 +252,5 @@ class TellsVersion(BaseEstimator):  # type: ignore[misc]
         if found != installed_version():
             versions = {"current_sklearn_version": installed_version(), "original_sklearn_version": found}
             warnings.warn(OtherVersionWarning(estimator_name=type(self).__name__, **versions), stacklevel=2)
-        super().__setstate__(state)
+        # Parameters that are newer than the pickle have their defaults.
+        super().__setstate__({**_defaults(type(self).__init__), **state})

@@ -275,7 +275,7 @@ def test_bad_data_at_predict_are_refused(features, expected):
 
 
 PARAMETERS = {
-    "C": ({"C": -1}, r"The 'C' parameter of MulticlassSVC must be .* or a float in the range \(0.0, inf\)"),
+    "C": ({"C": -1}, r"The 'C' parameter of MulticlassSVC must be .* a float in the range \(0.0, inf\)"),
     "zero": ({"C": 0}, "The 'C' parameter of MulticlassSVC"),
     "method": ({"method": "sgd"}, "The 'method' parameter of MulticlassSVC must be a str among .*Got 'sgd'"),
     "max_iter": ({"max_iter": 0}, "The 'max_iter' parameter"),
