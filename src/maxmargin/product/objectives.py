@@ -20,7 +20,6 @@ from scipy.optimize import brentq
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import LinearOperator
 
-from maxmargin.compiling import python_generic
 from maxmargin.files import checkpoint
 from maxmargin.methods.protocol import ROUNDING
 from maxmargin.runtime.arrays import FloatArray, is_frozen, is_sparse
@@ -60,14 +59,10 @@ def checked_vector(name: str, given: ArrayLike | None, size: int) -> FloatArray:
     return vector
 
 
-@python_generic
 def columns(matrix: Matrix, where: slice) -> Matrix:
     """Return some columns of a matrix, as a matrix."""
-    return matrix[:, where]
-
-
-@columns.register(LinearOperator)
-def operator_columns(matrix: LinearOperator, where: slice) -> LinearOperator:
+    if not isinstance(matrix, LinearOperator):
+        return matrix[:, where]
     p, m = matrix.shape
 
     def padded(d: FloatArray) -> FloatArray:
@@ -366,15 +361,9 @@ class ParabolaLine(Line):
         self.followed.image += gamma * self.image
 
 
-@python_generic
 def follow(objective: Smooth, x: FloatArray) -> Followed:
     """Return the objective at x, which moves in place."""
-    return Followed(objective, x)
-
-
-@follow.register(_Parabola)
-def follow_parabola(objective: _Parabola, x: FloatArray) -> FollowedParabola:
-    return FollowedParabola(objective, x)
+    return FollowedParabola(objective, x) if isinstance(objective, _Parabola) else Followed(objective, x)
 
 
 @checkpoint.parts.register(Followed)

@@ -67,8 +67,7 @@ class Kind:
     @property
     def notes(self) -> tuple[FloatArray, ...]:
         """The arrays of the problem to which a run writes."""
-        found: tuple[FloatArray, ...] = feature_map.notes(self.problem.map)
-        return found
+        return feature_map.notes(self.problem.map)
 
     @property
     def certifies_during_passes(self) -> bool:

@@ -34,6 +34,9 @@ from maxmargin.compiling.loops import dot_at, euclidean
 from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
 from maxmargin.runtime.threads import run_in_slices
 
+# Tolerance for rounding in a squared length, relative to the largest value of the kernel.
+_ROUNDING = 1e-9
+
 
 class Move(NamedTuple):
     """A direction, and the step taken in it.
@@ -159,6 +162,24 @@ class NegativeCurvature(ValueError):
     """A squared length or a curvature is negative: the kernel or matrix is not positive semidefinite."""
 
 
+class KernelMetric(NamedTuple):
+    """What is known of an inner product that is defined by a kernel.
+
+    Attributes
+    ----------
+    semidefinite : bool
+        Whether it is known to be positive semidefinite; without this there is no certificate.
+    products : array
+        The squared lengths of features, to which rounding errors are relative.
+    curvature : array of shape (1,)
+        The most negative squared length of a move; a run writes it.
+    """
+
+    semidefinite: bool
+    products: FloatArray
+    curvature: FloatArray
+
+
 class PlainMap(Protocol):
     """A feature map written as a Python class; the functions of this module describe its methods."""
 
@@ -264,20 +285,31 @@ def is_euclidean(phi: object) -> bool:
 
 
 @generic
+def kernel_metric(phi: object) -> KernelMetric | None:
+    """Return what is known of the kernel that defines `inner`; None if there is no kernel."""
+    return None
+
+
 def is_metric(phi: object) -> bool:
     """Whether `inner` is known to be positive semidefinite; without it there is no certificate."""
-    return True
+    metric = kernel_metric(phi)
+    return metric is None or metric.semidefinite
 
 
-@generic
 def check_metric(phi: object) -> None:
     """Raise `NegativeCurvature` if a squared length was found to be negative."""
+    metric = kernel_metric(phi)
+    if metric is not None and metric.curvature[0] < -_ROUNDING * metric.products.max(initial=0.0):
+        raise NegativeCurvature(
+            f"solve: the squared length of a move must not be negative, got {metric.curvature[0]:.3g}: the "
+            "kernel is not positive semidefinite on these data; choose another kernel or other parameters."
+        )
 
 
-@generic
 def notes(phi: object) -> tuple[FloatArray, ...]:
-    """Return the arrays in which the map records what it finds in a run; by default there are none."""
-    return ()
+    """Return the arrays in which the map records what it finds in a run."""
+    metric = kernel_metric(phi)
+    return () if metric is None else (metric.curvature,)
 
 
 @generic

@@ -58,9 +58,6 @@ from maxmargin.structures.problem import (
 from maxmargin.structures.products import multiply_table, position_and_label, table_norm2
 from maxmargin.structures.rows import as_rows, n_rows
 
-# Tolerance for rounding in a squared length, relative to the largest value of the kernel.
-_ROUNDING = 1e-9
-
 
 @indexed_by_example("rows_of", "product_spans")
 class KernelisedMap(NamedTuple):
@@ -296,18 +293,9 @@ def kernelised_adopted(phi: KernelisedMap, w: FloatArray, before: object) -> Flo
     return kernelised_rebuilt(phi, np.concatenate([inner, W.ravel(), np.zeros(W.size)]))
 
 
-@feature_map.is_metric.register(KernelisedMap)
-def kernelised_is_metric(phi: KernelisedMap) -> bool:
-    return phi.semidefinite
-
-
-@feature_map.check_metric.register(KernelisedMap)
-def kernelised_check_metric(phi: KernelisedMap) -> None:
-    if phi.curvature[0] < -_ROUNDING * phi.products.max(initial=0.0):
-        raise feature_map.NegativeCurvature(
-            f"solve: the squared length of a move must not be negative, got {phi.curvature[0]:.3g}: the "
-            "kernel is not positive semidefinite on these data; choose another kernel or other parameters."
-        )
+@feature_map.kernel_metric.register(KernelisedMap)
+def kernelised_kernel_metric(phi: KernelisedMap) -> feature_map.KernelMetric:
+    return feature_map.KernelMetric(phi.semidefinite, phi.products, phi.curvature)
 
 
 @take_half.register(KernelisedMap)
@@ -315,11 +303,6 @@ def kernelised_take_half(phi: KernelisedMap, indices: IntArray) -> KernelisedMap
     """Return some examples, with separate columns, as two threads must not write to the same ones."""
     taken: KernelisedMap = take_fields(phi, indices)
     return taken._replace(columns=fewer_columns(phi.columns, len(indices) / len(phi.rows_of)))
-
-
-@feature_map.notes.register(KernelisedMap)
-def kernelised_notes(phi: KernelisedMap) -> tuple[FloatArray, ...]:
-    return (phi.curvature,)
 
 
 @essence.register(KernelisedMap)
