@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import IO
@@ -21,6 +21,19 @@ def note(text: str, *, quiet: bool = False) -> None:
 def result(text: str, data: Mapping[str, object], as_json: bool) -> None:
     """Write a result to standard output."""
     print(json.dumps(data, ensure_ascii=False) if as_json else text, flush=True)
+
+
+def margin_texts(margins: Iterable[float]) -> list[str]:
+    """Return margins with six digits."""
+    return [f"{margin:.6g}" for margin in margins]
+
+
+def with_margins(labels: Iterable[object], margins: Iterable[float] | None) -> list[str]:
+    """Return labels, one per line, with their margins after a tab if they are asked for."""
+    texts = list(map(str, labels))
+    if margins is None:
+        return texts
+    return [f"{text}\t{margin}" for text, margin in zip(texts, margin_texts(margins), strict=True)]
 
 
 @contextmanager

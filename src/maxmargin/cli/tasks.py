@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, c
 import numpy as np
 from scipy.sparse import csr_array
 
+from maxmargin.cli.output import margin_texts, with_margins
 from maxmargin.encoding.labels import Label
 from maxmargin.estimators import commands
 from maxmargin.files.columns import OUTSIDE
@@ -345,19 +346,6 @@ class Trees(Task["Tree", list[int], Margins]):
     def lines(self, item: "Tree", output: list[int], margins: Margins | None) -> list[str]:
         notes = None if margins is None else [f"Margin={text}" for text in margin_texts(margins)]
         return [*item.with_heads([int(head) for head in output], notes), ""]
-
-
-def margin_texts(margins: Iterable[float]) -> list[str]:
-    """Return margins with six digits."""
-    return [f"{margin:.6g}" for margin in margins]
-
-
-def with_margins(labels: Iterable[object], margins: Iterable[float] | None) -> list[str]:
-    """Return labels, one per line, with their margins after a tab if they are asked for."""
-    texts = list(map(str, labels))
-    if margins is None:
-        return texts
-    return [f"{text}\t{margin}" for text, margin in zip(texts, margin_texts(margins), strict=True)]
 
 
 class RowTask(Task[ItemT, ItemT, MarginsT]):

@@ -133,8 +133,7 @@ class _File:
         if "notes" not in self.spans:
             return None
         (text,) = self.texts("notes")
-        found: Json = json.loads(text)
-        return found
+        return cast("Json", json.loads(text))
 
     def rows(self, n_labels: int) -> Buffer:
         """Return the weights of pairs of labels, of the first label and of the last one.
@@ -179,10 +178,8 @@ class _File:
             found = self.floats(name, *shape)
         else:
             counts = self.bytes(f"{name}.counts", shape[0])
-            columns, values = (
-                self.bytes(f"{name}.columns", sum(counts)),
-                self.floats(f"{name}.values", sum(counts)),
-            )
+            columns = self.bytes(f"{name}.columns", sum(counts))
+            values = self.floats(f"{name}.values", sum(counts))
             found = _filled(size, size // shape[0], counts, columns, values)
         _require(all(map(math.isfinite, found)))
         return found
@@ -379,7 +376,10 @@ class Tagger:
 
     def _codes(self, text: bytes) -> list[int] | None:
         """Return the numbers of labels, and `END_OF_SEQUENCE` after each sequence."""
-        if not _is_utf8(text):
+        try:
+            if not text.isascii():  # which is found out faster, and so for most texts
+                text.decode("utf-8")
+        except UnicodeDecodeError:
             return None
         text = text if text.endswith(b"\n") else text + b"\n"
         text = text.replace(b"\r\n", b"\n") if b"\r" in text else text  # one byte is found much faster
@@ -401,17 +401,6 @@ class Tagger:
             n_tokens *= 2
         self._work = _work(width, n_bytes, n_tokens)
         return n_bytes <= _LONGEST_LINE
-
-
-def _is_utf8(text: bytes) -> bool:
-    """Return whether bytes are a text; those of most texts are ASCII, which is found out faster."""
-    if text.isascii():
-        return True
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class Features(NamedTuple):

@@ -247,10 +247,8 @@ def _names_alone(functions: Iterable[llvm.ValueRef]) -> bytes:
 
 def _look_up_libraries() -> None:
     """Look up what the libraries override or call, and what they ask of LLVM."""
-    methods = (
-        "_optimize_final_module finalize _get_module_for_linking _ensure_finalized enable_object_caching"
-    )
-    for method in (*methods.split(), "_get_compiled_object", "serialize_using_object_code"):
+    methods = "finalize _get_module_for_linking _ensure_finalized enable_object_caching _get_compiled_object"
+    for method in (*methods.split(), "_optimize_final_module", "serialize_using_object_code"):
         signature(getattr(JITCodeLibrary, method)).bind(None)
     signature(JITCodeLibrary._optimize_functions).bind(None, None)
     codegen = cpu_target.target_context.codegen()

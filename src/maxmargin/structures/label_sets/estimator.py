@@ -34,12 +34,14 @@ from maxmargin.estimators.structure import (
 from maxmargin.estimators.tables import Table, Targets, with_constant
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray, freeze
-from maxmargin.runtime.wording import caller, quoted
+from maxmargin.runtime.wording import caller
 from maxmargin.solving.result import Callback
 from maxmargin.structures.label_sets.model import (
     LabelGraph,
     LabelSets,
+    check_column_names,
     check_no_lists,
+    check_sets,
     chosen_structure,
     column_names,
     joined_labels,
@@ -66,8 +68,6 @@ class LabelSetReader(NamedTuple):
         Both classes, if outputs are one of them.
     coef, intercept, edges, edge_coef : arrays
         The weights, as `MultilabelSVC` has them.
-    states : tuple of str
-        The names of the entries of a pair's table.
     """
 
     example: RowReader
@@ -77,7 +77,6 @@ class LabelSetReader(NamedTuple):
     intercept: FloatArray
     edges: IntArray
     edge_coef: FloatArray
-    states: tuple[str, ...]
 
     def parts(self, codes: IntArray) -> list[Part]:
         return [Part(k, label) for k, label in enumerate(self.labels)]
@@ -99,7 +98,7 @@ class LabelSetReader(NamedTuple):
     def _pairs(self, codes: IntArray) -> Iterator[Contribution]:
         """Yield the contributions of pairs of labels that are joined."""
         for (a, b), table in zip(self.edges.tolist(), self.edge_coef, strict=True):
-            pair, state = (self.labels[a], self.labels[b]), self.states[2 * codes[a] + codes[b]]
+            pair, state = (self.labels[a], self.labels[b]), PAIR_STATES[2 * codes[a] + codes[b]]
             yield from single(pair, "pair", state, pair, table[codes[a], codes[b]])
 
 
@@ -194,7 +193,7 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
         table, rows = tables.one_row(model, x)
         classes = model.classes_ if model._is_vector else None
         weights = model._coef, model.intercept_, model.edges_, model.edge_coef_
-        reader = LabelSetReader(rows, _label_names(model), classes, *weights, PAIR_STATES)
+        reader = LabelSetReader(rows, _label_names(model), classes, *weights)
         return _of_table(model, table), reader
 
     def blank(self, model: "MultilabelSVC") -> Problem:
@@ -253,13 +252,8 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
 
 def _check_columns(model: "MultilabelSVC", y: object) -> None:
     """Raise if the columns of y have names, but not those of `fit` in their order."""
-    names = column_names(y)
-    has_names = not model._is_vector and model.classes_.dtype.kind in "OUT"
-    if names is not None and has_names and names.tolist() != model.classes_.tolist():
-        raise ValueError(
-            f"y has the columns {quoted(names.tolist())}, expected "
-            f"{quoted(model.classes_.tolist())}, as in the first call; give them in this order."
-        )
+    if not model._is_vector and model.classes_.dtype.kind in "OUT":
+        check_column_names(y, model.classes_)
 
 
 def _targets(model: "MultilabelSVC", y: object) -> Targets:
@@ -268,12 +262,7 @@ def _targets(model: "MultilabelSVC", y: object) -> Targets:
     if targets.ndim == 1:
         tables.check_classes(targets)
         return targets
-    known = np.isin(targets, (0, 1))
-    if not known.all():
-        raise ValueError(
-            "y must be zeros and ones, one column per label, got "
-            f"{targets[~known].tolist()[0]!r}; use MultiLabelBinarizer for sets of labels."
-        )
+    check_sets(targets)
     return targets
 
 

@@ -125,6 +125,26 @@ def column_names(y: object) -> Labels | None:
     return np.array(columns) if columns and all(isinstance(name, str) for name in columns) else None
 
 
+def check_column_names(y: object, known: Labels) -> None:
+    """Raise if the columns of y have names, but not these in their order."""
+    names = column_names(y)
+    if names is not None and names.tolist() != known.tolist():
+        raise ValueError(
+            f"y has the columns {quoted(names.tolist())}, expected {quoted(known.tolist())}, as in the first "
+            "call; give them in this order."
+        )
+
+
+def check_sets(y: NDArray[np.generic]) -> None:
+    """Raise unless y consists of zeros and ones."""
+    known = np.isin(y, (0, 1))
+    if not known.all():
+        raise ValueError(
+            f"y must be zeros and ones, one column per label, got {y[~known].tolist()[0]!r}; use "
+            "MultiLabelBinarizer for sets of labels."
+        )
+
+
 def check_no_lists(y: object) -> None:
     """Raise if y lists the labels of each example instead of being an indicator matrix."""
     kind = getattr(y, "dtype", None)
