@@ -135,7 +135,7 @@ def suffix_next_weight(scheme, k):
 def averaged_start(method: Averaged, problem: AnyProblem) -> AveragedState:
     inner, size = protocol.start(method.inner, problem), map_sizes(problem.map)
     if protocol.traits(method).moves_blocks:
-        u = empty_blocks(size.examples, size.statistics)
+        u: Any = empty_blocks(size.examples, size.statistics)
     else:
         u = np.zeros_like(unprojected(problem.map, np.zeros(size.weights)))
     return AveragedState(inner, Sums(u, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64)))

@@ -28,7 +28,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.compiling import generic, generic_with_default, helper, is_wrapper, python_generic
+from maxmargin.compiling import generic, generic_with_default, helper, is_wrapper, kernel, python_generic
 from maxmargin.compiling.generics import InnerWork, called
 from maxmargin.compiling.loops import dot_at, euclidean
 from maxmargin.runtime.arrays import FloatArray, IntArray, UIntArray, aligned_zeros
@@ -344,48 +344,43 @@ def completed(phi: object, w: FloatArray) -> FloatArray:
 
 
 @generic
-def unprojected(phi: object, w: FloatArray) -> FloatArray:
-    r"""Return the image :math:`v = A \alpha` in the vector ``w`` that methods keep: a view of it, or all."""
-    return w
+def proximal(phi: object) -> object:
+    """Return the map whose weights are a proximal map of the image, with the fields ``inner`` and ``prox``.
 
-
-@generic
-def settle(phi: object, v: FloatArray, w: FloatArray) -> None:
-    """Make ``w`` the vector that methods keep for the image ``v``."""
-    if v is not w:
-        w[:] = v
-
-
-@generic
-def l1_factor(phi: object) -> float:
-    r"""Return t of a regulariser :math:`\frac12 \|w\|^2 + t \|w\|_1`, which is zero without a penalty."""
-    return 0.0
-
-
-def penalty(phi: object, w: FloatArray) -> float:
-    r"""Return what the regulariser adds to :math:`\frac12 \|w\|^2`: :math:`t \|w\|_1`."""
-    t = float(l1_factor(phi))
-    weights = w[: map_sizes(unconstrained(phi)).weights]
-    return t * float(sum(run_in_slices(lambda some: np.abs(weights[some]).sum(), len(weights)))) if t else 0.0
-
-
-def is_homogeneous(phi: object) -> bool:
-    """Whether weights scale with the image, by positive factors: they do not if they are thresholded."""
-    return bool(l1_factor(phi) == 0.0)
+    It is ``phi`` or one that ``phi`` wraps; None if there is none.
+    """
+    return None
 
 
 def is_projected(phi: object) -> bool:
     """Whether weights are a proximal map of the image, which the vector that methods keep holds too."""
-    return _projects(phi) or (is_wrapper(type(phi)) and is_projected(phi.inner))  # type: ignore[attr-defined]
+    return proximal(phi) is not None
 
 
 def unconstrained(phi: object) -> object:
     """Return the map within one whose weights are a proximal map; any other map is returned as it is."""
-    return phi.inner if _projects(phi) and hasattr(phi, "inner") else phi
+    return phi.inner if proximal(phi) is phi else phi  # type: ignore[attr-defined]
 
 
-def _projects(phi: object) -> bool:
-    return bool(settle.dispatch(type(phi)) is not settle.dispatch(object))
+def unprojected(phi: object, w: FloatArray) -> FloatArray:
+    r"""Return the image :math:`v = A \alpha` in the vector ``w`` that methods keep: a view of it, or all."""
+    return w[len(w) // 2 :] if is_projected(phi) else w
+
+
+def settle(phi: object, v: FloatArray, w: FloatArray) -> None:
+    """Make ``w`` the vector that methods keep for the image ``v``."""
+    found = proximal(phi)
+    if found is not None:
+        d = len(w) // 2
+        w[d:] = v
+        run_in_slices(lambda some: _shrink_slice(found.prox, v, w, some.start, min(some.stop, d)), d)
+    elif v is not w:
+        w[:] = v
+
+
+@kernel
+def _shrink_slice(prox, v, w, first, stop):
+    shrink(prox, v, w, first, stop)
 
 
 def projected(phi: object, v: FloatArray) -> FloatArray:
@@ -395,6 +390,23 @@ def projected(phi: object, v: FloatArray) -> FloatArray:
     w = aligned_zeros(map_sizes(phi).weights)
     settle(phi, v, w)
     return w
+
+
+def penalty(phi: object, w: FloatArray) -> float:
+    r"""Return what the regulariser adds to :math:`\frac12 \|w\|^2`: :math:`t \|w\|_1`."""
+    t = _l1_factor(phi)
+    weights = w[: map_sizes(unconstrained(phi)).weights]
+    return t * float(sum(run_in_slices(lambda some: np.abs(weights[some]).sum(), len(weights)))) if t else 0.0
+
+
+def is_homogeneous(phi: object) -> bool:
+    """Whether weights scale with the image, by positive factors: they do not if they are thresholded."""
+    return _l1_factor(phi) == 0.0
+
+
+def _l1_factor(phi: object) -> float:
+    found = proximal(phi)
+    return 0.0 if found is None else float(found.prox.l1_factor)
 
 
 @python_generic

@@ -11,10 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.compiling import kernel
 from maxmargin.compiling.generics import has_implementation
 from maxmargin.runtime.arrays import FloatArray, IntArray
-from maxmargin.runtime.threads import run_in_slices
 from maxmargin.runtime.wording import described, errors_of, shown
 from maxmargin.structures import feature_map
 from maxmargin.structures.feature_map import map_sizes, shrink, unconstrained
@@ -29,11 +27,21 @@ class Signs(NamedTuple):
 
     nonnegative: NDArray[np.bool_]
 
+    @property
+    def l1_factor(self) -> float:
+        r"""The factor t of :math:`t \|w\|_1`, of which this is the proximal map."""
+        return 0.0
+
 
 class SoftThreshold(NamedTuple):
     r"""The proximal map of :math:`t \|w\|_1`: coordinates move towards zero by t, and stay there."""
 
     threshold: float
+
+    @property
+    def l1_factor(self) -> float:
+        r"""The factor t of :math:`t \|w\|_1`."""
+        return self.threshold
 
 
 class Composed(NamedTuple):
@@ -41,6 +49,11 @@ class Composed(NamedTuple):
 
     first: SoftThreshold
     second: Signs
+
+    @property
+    def l1_factor(self) -> float:
+        r"""The factor t of :math:`t \|w\|_1`."""
+        return self.first.l1_factor
 
 
 Prox = Signs | SoftThreshold | Composed
@@ -62,13 +75,6 @@ def soft_threshold_shrink(prox, v, w, first, stop):
 def composed_shrink(prox, v, w, first, stop):
     shrink(prox.first, v, w, first, stop)
     shrink(prox.second, w, w, first, stop)
-
-
-def _threshold(prox: Prox) -> float:
-    """Return the factor of the L1 norm."""
-    if isinstance(prox, Composed):
-        return _threshold(prox.first)
-    return prox.threshold if isinstance(prox, SoftThreshold) else 0.0
 
 
 def _where(prox: Prox) -> IntArray:
@@ -117,7 +123,7 @@ class ProximalMap(NamedTuple):
 def proximal_map(phi: object, threshold: float, where: IntArray) -> ProximalMap:
     """Return the map with an L1 penalty and signs, besides those that it has."""
     base, prox = (phi.inner, phi.prox) if isinstance(phi, ProximalMap) else (phi, SoftThreshold(0.0))
-    threshold += _threshold(prox)
+    threshold += prox.l1_factor
     signs = np.zeros(feature_map.map_sizes(base).weights, dtype=np.bool_)
     signs[_where(prox)] = signs[where] = True
     if threshold == 0.0:
@@ -158,26 +164,9 @@ def proximal_inner(phi: ProximalMap, u: FloatArray, v: FloatArray) -> float:
     return float(feature_map.inner(phi.inner, u[:d], v[:d]))
 
 
-@feature_map.unprojected.register(ProximalMap)
-def proximal_unprojected(phi: ProximalMap, w: FloatArray) -> FloatArray:
-    return w[len(w) // 2 :]
-
-
-@feature_map.settle.register(ProximalMap)
-def proximal_settle(phi: ProximalMap, v: FloatArray, w: FloatArray) -> None:
-    d = len(w) // 2
-    w[d:] = v
-    run_in_slices(lambda some: _shrink_slice(phi.prox, v, w, some.start, min(some.stop, d)), d)
-
-
-@kernel
-def _shrink_slice(prox, v, w, first, stop):
-    shrink(prox, v, w, first, stop)
-
-
-@feature_map.l1_factor.register(ProximalMap)
-def proximal_l1_factor(phi: ProximalMap) -> float:
-    return _threshold(phi.prox)
+@feature_map.proximal.register(ProximalMap)
+def proximal_proximal(phi: ProximalMap) -> ProximalMap:
+    return phi
 
 
 @feature_map.rebuilt.register(ProximalMap)
@@ -198,7 +187,7 @@ def proximal_adopted(phi: ProximalMap, w: FloatArray, before: object) -> FloatAr
 
 def _is_same_prox(a: Prox, b: Prox) -> bool:
     """Whether two maps have the same penalty; one with a kernel may have coefficients of further rows."""
-    return _threshold(a) == _threshold(b) and np.array_equal(_where(a), _where(b))
+    return a.l1_factor == b.l1_factor and np.array_equal(_where(a), _where(b))
 
 
 @feature_map.score_buffer.register(ProximalMap)
