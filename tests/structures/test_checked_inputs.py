@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 
 from maxmargin import BlockFrankWolfe, WarmStart, solve
+from maxmargin.encoding.grids import edge_differences, grid_directions, grid_edges
 from maxmargin.problems import (
     Chain,
     Custom,
@@ -21,7 +22,7 @@ from maxmargin.problems import (
 from maxmargin.solving.decoding import decode_all
 from maxmargin.solving.objective import hinge_losses, primal
 from maxmargin.structures.dependency.encode import ArcEncoder, Arcs, Indicators
-from maxmargin.structures.graphs.encode import Graphs, edge_differences, grid_directions, grid_edges
+from maxmargin.structures.graphs.encode import Graphs
 from maxmargin.structures.matchings.encode import Links
 from maxmargin.structures.oracle import psi, write_output
 from maxmargin.structures.problem import sizes

@@ -78,7 +78,8 @@ def _command(
     parser = commands.add_parser(
         name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=epilog, formatter_class=form
     )
-    module, function = ("train", "encode") if name == "encode" else (name, "run")
+    elsewhere = {"encode": ("train", "encode"), "inspect": ("models", "inspect")}
+    module, function = elsewhere.get(name, (name, "run"))
 
     def run(arguments: argparse.Namespace) -> int:
         return int(getattr(import_module(f"maxmargin.cli.{module}"), function)(arguments))

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from maxmargin.cli.output import margin_texts, with_margins
+from maxmargin.encoding.grids import grid_edges
 from maxmargin.encoding.labels import Label
 from maxmargin.estimators import commands
 from maxmargin.files.columns import OUTSIDE
@@ -17,7 +18,6 @@ from maxmargin.files.detection import ATTRIBUTES, COLUMNS, CONLLU, JSON, SVMHMM,
 from maxmargin.files.sealed import Json
 from maxmargin.files.sources import Malformed, Source
 from maxmargin.runtime.arrays import IntArray
-from maxmargin.structures.graphs.encode import grid_edges
 
 if TYPE_CHECKING:
     from maxmargin.encoding.labels import Labels as LabelArray

@@ -1,12 +1,10 @@
 """Encode graphs: features of nodes, edges, and features of edges, as arrays over all graphs.
 
-Features of nodes and edges may have names, as those of tokens have. Pixels of images are nodes, numbered row
-by row, and edges join neighbours. Weights that must not be negative are marked by features or by masks.
+Features of nodes and edges may have names, as those of tokens have.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,12 +29,11 @@ from maxmargin.runtime.arrays import (
     IntArray,
     SparseMatrix,
     ValueArray,
-    check_memory,
     freeze,
     is_sparse,
     value_dtype,
 )
-from maxmargin.runtime.wording import described, errors_of, quoted, shown
+from maxmargin.runtime.wording import described, shown
 
 _FORMS = "(node_features, edges) or (node_features, edges, edge_features)"
 Matrix = ValueArray | CsrMatrix
@@ -433,140 +430,3 @@ def _check_numbers(offsets: IntArray, ends: list[IntArray]) -> None:
     """Raise unless each edge of each graph has features."""
     for i, (n_rows, joined) in enumerate(zip(np.diff(offsets).tolist(), ends, strict=True)):
         check_edges(i, n_rows, len(joined))
-
-
-# (down, right) steps to the neighbours with larger numbers, for each number of neighbours.
-_STEPS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
-
-
-def grid_edges(shape: tuple[int, int], connectivity: int = 4) -> NDArray[np.int64]:
-    """Return the edges between neighbouring pixels of an image.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Rows and columns.
-    connectivity : {4, 8}
-        Number of neighbours of a pixel: 4 at its sides, or 8 with those at its corners.
-
-    Returns
-    -------
-    array of shape (n_edges, 2)
-        First the edges to the right, then those down, then both diagonals down. The pixel in row r and
-        column c has number ``r * shape[1] + c``.
-
-    Examples
-    --------
-    >>> grid_edges((2, 2)).tolist()
-    [[0, 1], [2, 3], [0, 2], [1, 3]]
-    """
-    return np.concatenate(_edges_by_direction(shape, connectivity))
-
-
-def grid_directions(shape: tuple[int, int], connectivity: int = 4) -> NDArray[np.float64]:
-    """Return the direction of each edge of `grid_edges`, as indicators.
-
-    Parameters
-    ----------
-    shape : (int, int)
-    connectivity : {4, 8}
-
-    Returns
-    -------
-    array of shape (n_edges, connectivity // 2)
-    """
-    counts = [len(edges) for edges in _edges_by_direction(shape, connectivity)]
-    return np.repeat(np.eye(len(counts)), counts, axis=0)
-
-
-@errors_of("edge_differences")
-def edge_differences(values: ArrayLike, edges: ArrayLike) -> NDArray[np.float64]:
-    """Return the absolute differences between the features of the two ends of each edge.
-
-    Parameters
-    ----------
-    values : array of shape (n_nodes, n_features) or (rows, columns, n_features)
-        For instance the colours of an image.
-    edges : int array of shape (n_edges, 2)
-
-    Returns
-    -------
-    array of shape (n_edges, n_features)
-    """
-    array, ends = checked_floats(values, "values"), np.asarray(edges)
-    if array.ndim < 2 or array.shape[-1] == 0:
-        raise ValueError(
-            f"edge_differences: values must have a row of features per node, got shape {array.shape}."
-        )
-    nodes = array.reshape(-1, array.shape[-1])
-    ends = ends.reshape(-1, 2) if ends.size == 0 else ends
-    if ends.ndim != 2 or ends.shape[1] != 2 or (ends.size and ends.dtype.kind not in "iu"):
-        raise ValueError(
-            f"edge_differences: edges must be ints of shape (n_edges, 2), got shape {ends.shape} of dtype "
-            f"{ends.dtype}."
-        )
-    ends = ends.astype(np.int64)
-    if ends.size and not 0 <= ends.min() <= ends.max() < len(nodes):
-        raise ValueError(
-            f"edge_differences: edges must be between the nodes 0 to {len(nodes) - 1}, got nodes from "
-            f"{ends.min()} to {ends.max()}."
-        )
-    return np.abs(nodes[ends[:, 0]] - nodes[ends[:, 1]])
-
-
-def _edges_by_direction(shape: tuple[int, int], connectivity: int) -> list[NDArray[np.int64]]:
-    if connectivity not in _STEPS:
-        raise ValueError(f"grid_edges: connectivity must be 4 or 8, got {shown(connectivity)}.")
-    valid = isinstance(shape, tuple | list) and len(shape) == 2
-    if not valid or not all(isinstance(side, Integral) and int(side) >= 1 for side in shape):
-        raise ValueError(f"grid_edges: shape must be (rows, columns), both at least 1, got {quoted(shape)}.")
-    n_bytes = 8 * int(shape[0]) * int(shape[1]) * (1 + 2 * len(_STEPS[connectivity]))
-    check_memory(n_bytes, f"grid_edges: the edges of a grid of shape {quoted(shape)}", "give a smaller one")
-    number = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape)
-    found = []
-    for down, right in _STEPS[connectivity]:
-        here, there = number[: shape[0] - down], number[down:]
-        here = here[:, max(0, -right) : shape[1] - max(0, right)]
-        there = there[:, max(0, right) : shape[1] - max(0, -right)]
-        found.append(np.column_stack([here.ravel(), there.ravel()]))
-    return found
-
-
-class Marks(NamedTuple):
-    """One mark per weight, in the shape that users see, and the axis of that array that holds features."""
-
-    array: NDArray[np.float64]
-    axis: int
-
-
-def mark_weights(nonnegative: Mapping[str, object], marks: Mapping[str, Marks]) -> None:
-    """Set the marks of the weights that must not be negative to one, for each group of weights."""
-    unknown = [name for name in nonnegative if name not in marks]
-    if unknown:
-        raise ValueError(
-            f"keys of nonnegative must be among {', '.join(map(repr, marks))}, got {unknown[0]!r}."
-        )
-    for name, chosen in nonnegative.items():
-        if not _mark(chosen, *marks[name]):
-            shape = marks[name].array.shape
-            n_features = shape[marks[name].axis]
-            raise ValueError(
-                f"nonnegative[{name!r}] must be indices of features, ints from 0 to "
-                f"{n_features - 1}, or bools of shape {shape}, got {described(chosen)}."
-            )
-
-
-def _mark(chosen: object, array: NDArray[np.float64], axis: int) -> bool:
-    """Mark the weights of features given by indices or by a mask; return False if it is neither."""
-    try:
-        found = np.asarray(chosen)
-    except ValueError:  # lists of unequal lengths
-        return False
-    if found.dtype == np.bool_ and found.shape == array.shape:
-        array[found] = 1.0
-        return True
-    are_indices = found.ndim == 1 and (found.dtype.kind in "iu" or not found.size)
-    if not are_indices or ((found < 0) | (found >= array.shape[axis])).any():
-        return False
-    np.moveaxis(array, axis, 0)[found.astype(np.int64)] = 1.0
-    return True

@@ -55,18 +55,17 @@ from maxmargin.structures.graphs.encode import (
     NODES,
     GraphEncoder,
     Graphs,
-    Marks,
     encode_node_labels,
     encode_node_weights,
     encode_with_void,
     has_cycles,
     learn_graphs,
-    mark_weights,
     without_empty,
     without_nodes,
 )
 from maxmargin.structures.graphs.model import Graph
 from maxmargin.structures.problem import sizes
+from maxmargin.structures.wrappers import Marks, mark_weights
 
 TEXTS = SCALED_TEXTS | {
     "rows": "nodes",

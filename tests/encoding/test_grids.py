@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from maxmargin.structures.graphs.encode import edge_differences, grid_directions, grid_edges
+from maxmargin.encoding.grids import edge_differences, grid_directions, grid_edges
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 1), (2, 3), (4, 4)])
