@@ -394,19 +394,18 @@ def projected(phi: object, v: FloatArray) -> FloatArray:
 
 def penalty(phi: object, w: FloatArray) -> float:
     r"""Return what the regulariser adds to :math:`\frac12 \|w\|^2`: :math:`t \|w\|_1`."""
-    t = _l1_factor(phi)
-    weights = w[: map_sizes(unconstrained(phi)).weights]
-    return t * float(sum(run_in_slices(lambda some: np.abs(weights[some]).sum(), len(weights)))) if t else 0.0
+    if is_homogeneous(phi):
+        return 0.0
+    found = proximal(phi)
+    weights = w[: map_sizes(found.inner).weights]
+    parts = run_in_slices(lambda some: np.abs(weights[some]).sum(), len(weights))
+    return float(found.prox.l1_factor) * float(sum(parts))
 
 
 def is_homogeneous(phi: object) -> bool:
     """Whether weights scale with the image, by positive factors: they do not if they are thresholded."""
-    return _l1_factor(phi) == 0.0
-
-
-def _l1_factor(phi: object) -> float:
     found = proximal(phi)
-    return 0.0 if found is None else float(found.prox.l1_factor)
+    return found is None or bool(found.prox.l1_factor == 0.0)
 
 
 @python_generic
