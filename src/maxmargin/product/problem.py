@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.compiling import python_generic
 from maxmargin.encoding.kinds import checked_floats
 from maxmargin.methods import protocol
 from maxmargin.methods.averaged import SCHEMES, next_weight
@@ -309,15 +308,10 @@ def _average(scheme: object, state: ProductState, where: slice, move: FloatArray
     state.weight += weight
 
 
-@python_generic
 def step_along(rule: object, line: Line, gap: float, k: int, n: int) -> float:
-    """Return the step of a rule on a line."""
-    return float(step_size(rule, gap, line.curvature(gap), k, n))
-
-
-@step_along.register(Predefined)
-def predefined_step_along(rule: Predefined, line: Line, gap: float, k: int, n: int) -> float:
-    return float(step_size(rule, gap, 0.0, k, n))
+    """Return the step of a rule on a line; predefined steps do not need its curvature."""
+    curvature = 0.0 if isinstance(rule, Predefined) else line.curvature(gap)
+    return float(step_size(rule, gap, curvature, k, n))
 
 
 class Answer(NamedTuple):
