@@ -221,13 +221,21 @@ def label_weights(
     return found
 
 
-def check_margins_rescaled(class_weight: object, rescaling: str) -> None:
-    """Raise if classes are weighted and slacks rescaled: the oracle for slacks only counts wrong labels."""
-    if rescaling == "slack":
+def class_costs(
+    model: Any, examples: Examples[Data], labels: IntArray, counts: FloatArray | None = None
+) -> FloatArray | None:
+    """Return the factor of the loss of a wrong label of a row, by the true label; ``counts`` weigh rows."""
+    if model.class_weight is None:
+        return None
+    if model.rescaling == "slack":  # the oracle for slacks only counts wrong labels
         raise ValueError(
-            f"class_weight must be None where rescaling is 'slack', got {described(class_weight)}; "
+            f"class_weight must be None where rescaling is 'slack', got {described(model.class_weight)}; "
             "leave it out, or use rescaling='margin'."
         )
+    weights = weights_of_rows(examples)
+    if counts is not None:
+        weights = counts if weights is None else counts * weights
+    return label_weights(model.class_weight, model.classes_, labels, weights)
 
 
 def check_fixed(class_weight: object) -> None:

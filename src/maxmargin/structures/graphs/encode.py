@@ -324,6 +324,18 @@ def encode_node_weights(weights: object, graphs: Graphs) -> FloatArray:
     return np.concatenate(found)
 
 
+def labelled_nodes(
+    graphs: Graphs, labels: IntArray, counts: FloatArray
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which nodes to train on, and which graphs have any; void nodes have the label -1."""
+    kept = labels >= 0
+    # A graph whose other nodes all have weight zero has no loss, nor a number of nodes to divide it by.
+    counted = np.add.reduceat(np.where(kept, counts, 0.0), graphs.offsets[:-1]) > 0.0
+    if not counted.any():
+        raise ValueError("node_weights are zero at all nodes that are not void; weight some of them.")
+    return kept & np.repeat(counted, np.diff(graphs.offsets)), counted
+
+
 def without_nodes(graphs: Graphs, kept: NDArray[np.bool_]) -> Graphs:
     """Return the graphs with some of their nodes, and the edges between them; a graph may become empty."""
     counts = np.diff(graphs.edge_offsets)

@@ -20,10 +20,9 @@ from maxmargin.estimators.examples import (
     Parts,
     Tally,
     check_kind,
-    check_margins_rescaled,
     check_width,
+    class_costs,
     is_none,
-    label_weights,
     lesson_of,
     n_rows,
     present_weights,
@@ -33,7 +32,7 @@ from maxmargin.estimators.explanation import Contribution, Part, Reader, RowRead
 from maxmargin.estimators.inspection import WeightTable, dense
 from maxmargin.estimators.kernels import is_linear, linear_rows, n_columns, prediction_rows, wrapped
 from maxmargin.estimators.parameters import HAMMING, Constraints
-from maxmargin.estimators.sequences import named_rows
+from maxmargin.estimators.sequences import feature_names, named_rows
 from maxmargin.estimators.state import Interval, StrOptions, check_parameters, transaction
 from maxmargin.estimators.structure import (
     COUNT,
@@ -59,6 +58,7 @@ from maxmargin.structures.graphs.encode import (
     encode_node_weights,
     encode_with_void,
     has_cycles,
+    labelled_nodes,
     learn_graphs,
     without_empty,
     without_nodes,
@@ -66,28 +66,6 @@ from maxmargin.structures.graphs.encode import (
 from maxmargin.structures.graphs.model import Graph
 from maxmargin.structures.problem import sizes
 from maxmargin.structures.wrappers import Marks, mark_weights
-
-TEXTS = SCALED_TEXTS | {
-    "rows": "nodes",
-    "example": "graph",
-    "examples": "graphs",
-    "X": """
-            X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
-                Features are arrays or sparse matrices with one row per node and per edge, or lists with one
-                dict or one collection of strings per node and per edge. Edges are an int array of shape
-                (n_edges, 2): the two nodes of each. Without features an edge has a single feature, which is
-                1. A graph may have no nodes: it has an empty output, and changes nothing in training.
-            """,
-    "y": """
-            y : list of arrays of labels
-                Strings or ints, one per node; of any shape, read in order.
-            """,
-    "extra": """
-            node_weights : list of arrays, default=None
-                Weight of each node in the loss, and in the number of nodes by which "normalized_hamming"
-                divides.
-            """,
-}
 
 
 class GraphReader(NamedTuple):
@@ -200,7 +178,7 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
             inference=model.inference_,
             loss=model.loss,
             weights=counts,
-            class_costs=_class_costs(model, examples),
+            class_costs=class_costs(model, examples, labels, counts),
             steps=model.search,
         )
         problem = wrapped(model, plain, graphs.nodes, model.rescaling)
@@ -240,7 +218,7 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
         graphs = _known_graphs(model, [x])
         if not graphs.offsets[-1]:
             return None
-        nodes = RowReader(graphs.nodes, "node", named_by(_node_names(model)))
+        nodes = RowReader(graphs.nodes, "node", named_by(feature_names(model)))
         edges = RowReader(graphs.edges, "edge", named_by(_edge_names(model)))
         reader = GraphReader(nodes, edges, graphs.ends, model.classes_, model._coef, model.edge_coef_)
         return _unlabelled(model, graphs), reader
@@ -275,7 +253,7 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
                 raise ValueError(f"features of {part} must have a name each")
 
     def features(self, model: "GraphSVC") -> list[WeightTable]:
-        return [WeightTable("node", _node_names(model), model.classes_.tolist(), dense(model.coef_).T)]
+        return [WeightTable("node", feature_names(model), model.classes_.tolist(), dense(model.coef_).T)]
 
     def transitions(self, model: "GraphSVC") -> list[WeightTable]:
         labels, weights = model.classes_.tolist(), model.edge_coef_
@@ -339,14 +317,9 @@ def _without_empty(examples: Examples[GraphData]) -> Examples[GraphData]:
 def _without_void(examples: Examples[GraphData]) -> Examples[GraphData]:
     """Return the examples without void nodes, whose label is -1, and without graphs that have no others."""
     (graphs, labels, counts), weights, _ = examples
-    kept = labels >= 0
-    if kept.all():
+    if (labels >= 0).all():
         return examples
-    # A graph whose other nodes all have weight zero has no loss, nor a number of nodes to divide it by.
-    counted = np.add.reduceat(np.where(kept, counts, 0.0), graphs.offsets[:-1]) > 0.0
-    if not counted.any():
-        raise ValueError("node_weights are zero at all nodes that are not void; weight some of them.")
-    kept &= np.repeat(counted, np.diff(graphs.offsets))
+    kept, counted = labelled_nodes(graphs, labels, counts)
     remaining = without_empty(without_nodes(graphs, kept))
     weights = None if weights is None else weights[counted]
     numbers = np.append(np.flatnonzero(kept), len(kept))
@@ -369,17 +342,6 @@ def _check_signs(model: "GraphSVC") -> None:
         )
 
 
-def _class_costs(model: "GraphSVC", examples: Examples[GraphData]) -> FloatArray | None:
-    """Return the factor of the loss of a wrong node for each true label."""
-    if model.class_weight is None:
-        return None
-    check_margins_rescaled(model.class_weight, model.rescaling)
-    (graphs, labels, counts), weights, _ = examples
-    if weights is not None:
-        counts = counts * np.repeat(weights, np.diff(graphs.offsets))
-    return label_weights(model.class_weight, model.classes_, labels, counts)
-
-
 def _marks(model: "GraphSVC", problem: Problem) -> NDArray[np.bool_] | None:
     """Return which weights must not be negative, in the order in which `unpack` has them."""
     if model.nonnegative is None:
@@ -400,11 +362,6 @@ def _of_graphs(model: "GraphSVC", scored: Graphs) -> Problem:
     """Return the problem of graphs; with a kernel, the features of their nodes are scores."""
     n_labels = len(model.classes_)
     return Graph.for_prediction(scored, n_labels, model.inference_, steps=model.search)
-
-
-def _node_names(model: "GraphSVC") -> Sequence[object]:
-    """Return the names of the features of nodes, or their numbers."""
-    return model.feature_names_ or range(model.n_features_in_)
 
 
 def _edge_names(model: "GraphSVC") -> Sequence[object]:
@@ -516,7 +473,26 @@ class GraphSVC(MaxMarginEstimator[GraphData, list[Labels], list[FloatArray]]):
     [array(['DET', 'NOUN'], dtype='<U4')]
     """
 
-    _texts: ClassVar[dict[str, str]] = TEXTS | {
+    _texts: ClassVar[dict[str, str]] = SCALED_TEXTS | {
+        "rows": "nodes",
+        "example": "graph",
+        "examples": "graphs",
+        "X": """
+            X : list of tuples (node_features, edges) or (node_features, edges, edge_features)
+                Features are arrays or sparse matrices with one row per node and per edge, or lists with one
+                dict or one collection of strings per node and per edge. Edges are an int array of shape
+                (n_edges, 2): the two nodes of each. Without features an edge has a single feature, which is
+                1. A graph may have no nodes: it has an empty output, and changes nothing in training.
+            """,
+        "y": """
+            y : list of arrays of labels
+                Strings or ints, one per node; of any shape, read in order.
+            """,
+        "extra": """
+            node_weights : list of arrays, default=None
+                Weight of each node in the loss, and in the number of nodes by which "normalized_hamming"
+                divides.
+            """,
         "scale": "3",
         "of_rows": " of nodes, and by m / 48 if graphs have m > 48 nodes on average",
         "scale_of_kernels": "the sum counts as 3",

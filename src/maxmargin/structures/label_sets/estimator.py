@@ -49,9 +49,8 @@ from maxmargin.structures.label_sets.model import (
 
 STRUCTURES = {"auto", "independent", "tree", "full"}
 
-# The feature of a pair of labels. A pair has only this feature, while a label has all those of X, so with a
-# value of one the weights of pairs would be regularised too much. On the data of benchmarks/multilabel.py,
-# three is best or nearly so, and ten needs three times as many passes.
+# The only feature of a pair of labels: with a value of one, its weights would be regularised too much. On the
+# data of benchmarks/multilabel.py, three is best or nearly so, and ten needs three times as many passes.
 PAIR = 3.0
 # The names of the entries of a pair's table, row by row.
 PAIR_STATES = ("neither", "second", "first", "both")
@@ -199,7 +198,7 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
     def blank(self, model: "MultilabelSVC") -> Problem:
         if is_linear(model):
             return _of_table(model, csr_array((1, model.n_features_in_)))
-        return _of_scores(model, np.zeros((1, model._support.coefficients.shape[1])))
+        return LabelSets.for_scores(np.zeros((1, model._support.coefficients.shape[1])), _label_graph(model))
 
     def size(self, model: "MultilabelSVC") -> int:
         return model._n_labels * n_columns(model) + len(model.edges_)
@@ -292,10 +291,8 @@ def _sets(model: "MultilabelSVC", y: Targets) -> IntArray:
             f"y has {'no' if y.ndim == 1 else y.shape[1]} columns, expected {expected}, "
             f"as {caller()} was fitted with."
         )
-    sets = (
-        tables.class_codes(model, y)[:, None] if model._is_vector else np.array(y, dtype=np.int64, order="C")
-    )
-    return freeze(sets)
+    sets = tables.class_codes(model, y)[:, None] if model._is_vector else y
+    return freeze(np.array(sets, dtype=np.int64, order="C"))
 
 
 def _label_names(model: "MultilabelSVC") -> list[object]:
@@ -310,13 +307,8 @@ def _label_graph(model: "MultilabelSVC") -> LabelGraph:
 def _of_table(model: "MultilabelSVC", table: Table) -> Problem:
     """Return the problem of predicting the labels of checked rows."""
     if not is_linear(model):
-        return _of_scores(model, kernels.row_scores(model, table))
+        return LabelSets.for_scores(kernels.row_scores(model, table), _label_graph(model))
     return LabelSets.for_prediction(with_constant(table), _label_graph(model))
-
-
-def _of_scores(model: "MultilabelSVC", scores: FloatArray) -> Problem:
-    """Return the problem of rows with a kernel."""
-    return LabelSets.for_scores(scores, _label_graph(model))
 
 
 def _label_coefficients(model: "MultilabelSVC", coefficients: FloatArray) -> FloatArray:
@@ -325,10 +317,7 @@ def _label_coefficients(model: "MultilabelSVC", coefficients: FloatArray) -> Flo
     return (states[:, :, 1] - states[:, :, 0]).T
 
 
-class MultilabelSVC(
-    ClassifierMixin,  # type: ignore[misc]
-    MaxMarginEstimator[_Data, _Outputs, FloatArray],
-):
+class MultilabelSVC(ClassifierMixin, MaxMarginEstimator[_Data, _Outputs, FloatArray]):  # type: ignore[misc]
     r"""Structural SVM for sets of labels, some of which occur together.
 
     The set of labels y, zeros and ones, scores :math:`\sum_l y_l (\langle w_l, x \rangle + b_l) +

@@ -440,12 +440,8 @@ class SegmentSVC(MaxMarginEstimator[TokenData, _Segmentations, list[FloatArray]]
     top_transitions = inspection.top_transitions
 
     coef_ = weights_part("inside", "Feature weights of each label, for all tokens of a segment.", "coef_")
-    first_coef_ = weights_part(
-        "first", "Feature weights of each label, for the first token of a segment.", "first_coef_"
-    )
-    last_coef_ = weights_part(
-        "last", "Feature weights of each label, for the last token of a segment.", "last_coef_"
-    )
+    first_coef_ = weights_part("first", "Feature weights of each label, for the first token.", "first_coef_")
+    last_coef_ = weights_part("last", "Feature weights of each label, for the last token.", "last_coef_")
     lengths_ = weights_part("lengths", "Scores of each length for each label.")
     transitions_ = weights_part("transitions", "Scores of each label after each label.")
     start_ = weights_part("start", "Score of each label at the start of a sequence.")

@@ -12,29 +12,13 @@ from maxmargin.encoding.kinds import Tokens, without_empty
 from maxmargin.encoding.labels import Labels, encode_labels, holds_arrays
 from maxmargin.encoding.sequences import NumberedSequences
 from maxmargin.encoding.table import number_fields
-from maxmargin.estimators import confidence, explanation, inspection, sequences, tables
+from maxmargin.estimators import confidence, explanation, inspection, kernels, sequences, tables
 from maxmargin.estimators.confidence import known_states, list_marginals, split_at
 from maxmargin.estimators.estimator import MaxMarginEstimator
-from maxmargin.estimators.examples import (
-    Examples,
-    Lesson,
-    Parts,
-    Tally,
-    check_kind,
-    check_margins_rescaled,
-    label_weights,
-    tally,
-)
+from maxmargin.estimators.examples import Examples, Lesson, Parts, Tally, check_kind, class_costs, tally
 from maxmargin.estimators.explanation import Contribution, Part, Reader, RowReader, single
 from maxmargin.estimators.inspection import WeightTable, by_name, dense, joint_table
-from maxmargin.estimators.kernels import (
-    check_linear,
-    is_linear,
-    linear_rows,
-    n_columns,
-    support_properties,
-    wrapped,
-)
+from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, wrapped
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.sequences import TokenData, weights_part
 from maxmargin.estimators.state import Options, StrOptions, snapshot, transaction
@@ -166,7 +150,7 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
             len(model.classes_),
             loss=model.loss,
             forbidden=_forbidden_in_training(model),
-            class_costs=_token_costs(model, examples),
+            class_costs=class_costs(model, examples, labels),
             all_possible_states=_has_all_states(model),
         )
         return wrapped(model, problem, tokens.rows, model.rescaling)
@@ -261,21 +245,11 @@ def _forbidden_in_training(model: "ChainSVC") -> NDArray[np.bool_] | None:
 
 def _has_all_states(model: "ChainSVC") -> bool:
     """Whether features have weights for all labels; raise if it is not so and the rows have a kernel."""
-    if not (model.all_possible_states or is_linear(model)):
+    if not (model.all_possible_states or kernels.is_linear(model)):
         raise ValueError(
             "all_possible_states must be True with a kernel, which has no weights of features, got False."
         )
     return model.all_possible_states
-
-
-def _token_costs(model: "ChainSVC", examples: Examples[TokenData]) -> FloatArray | None:
-    """Return the factor of the loss of a wrong token for each true label."""
-    if model.class_weight is None:
-        return None
-    check_margins_rescaled(model.class_weight, model.rescaling)
-    (tokens, labels), weights, _ = examples
-    by_token = None if weights is None else np.repeat(weights, np.diff(tokens.offsets))
-    return label_weights(model.class_weight, model.classes_, labels, by_token)
 
 
 def _pairs(model: "ChainSVC") -> list[WeightTable]:
@@ -362,11 +336,7 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
 
     *Scaling.* The penalty treats all weights alike. So features with small values are hardly used, and those
     with large values dominate the others and slow training down. Bring the columns of arrays to one scale, by
-    ``make_pipeline(TokenTransformer(StandardScaler()), ChainSVC())``, and use numbers of magnitude one beside
-    names, for instance ``{"word": "dog", "length": 0.3}`` rather than ``{"length": 3}``.
-
-    *Invalid tags.* To train on data that violate a tagging scheme such as BIO in places, use
-    ``forbidden="bio", forbidden_in="prediction"``: predictions then follow the scheme.
+    ``make_pipeline(TokenTransformer(StandardScaler()), ChainSVC())``, and numbers beside names to about one.
 
     Examples
     --------
@@ -489,8 +459,7 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
             raise AttributeError(
                 f"{type(self).__name__}: trigrams_ needs a model of order 2, got order 1; fit with order=2."
             )
-        found: FloatArray = weights.trigrams  # type: ignore[attr-defined]
-        return found
+        return weights[-1]
 
     @property
     def state_features_(self) -> dict[tuple[str | int, str | int], float]:
@@ -522,8 +491,8 @@ class ChainSVC(MaxMarginEstimator[TokenData, _Labellings, list[FloatArray]]):
         Returns
         -------
         list of KBest
-            ``(labels, margins)`` of each sequence: an array with one row per labelling, the best first, and
-            by how much the score of each is below that of the first.
+            ``(labels, margins)`` of each sequence, the best first: an array with one row per labelling, and
+            how much less than the first each scores.
         """
         checked = check_k(k)
         tokens, problem = self._structure.read(self, X)
