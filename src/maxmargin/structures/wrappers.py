@@ -7,7 +7,7 @@ examples are weighted, and that kernels come before signs.
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from maxmargin.structures import feature_map
 from maxmargin.structures.feature_map import map_sizes, shrink, unconstrained
 from maxmargin.structures.kernelised import KernelisedMap
 from maxmargin.structures.oracle import expectation
-from maxmargin.structures.problem import Problem, as_problem, checked_pair
+from maxmargin.structures.problem import Problem, as_problem, checked_pair, sizes
 from maxmargin.structures.slack import SlackRescaledOracle, WeightedOracle, check_rescalable
 
 
@@ -324,28 +324,27 @@ def _check_linear(phi: object, places: IntArray) -> None:
         )
 
 
-class Marks(NamedTuple):
-    """One mark per weight, in the shape that users see, and the axis of that array that holds features."""
+def marked_weights(
+    problem: Problem[Any, Any], nonnegative: Mapping[str, object], axes: Mapping[str, int]
+) -> NDArray[np.bool_]:
+    """Return which weights must not be negative, in the order in which `unpack` has them.
 
-    array: NDArray[np.float64]
-    axis: int
-
-
-def mark_weights(nonnegative: Mapping[str, object], marks: Mapping[str, Marks]) -> None:
-    """Set the marks of the weights that must not be negative to one, for each group of weights."""
-    unknown = [name for name in nonnegative if name not in marks]
+    They are chosen by the names of their parts; ``axes`` has the axis of each part that holds features.
+    """
+    parts = dict(zip(axes, problem.unpack(np.zeros(int(sizes(problem).weights))), strict=True))
+    unknown = [name for name in nonnegative if name not in parts]
     if unknown:
         raise ValueError(
-            f"keys of nonnegative must be among {', '.join(map(repr, marks))}, got {unknown[0]!r}."
+            f"keys of nonnegative must be among {', '.join(map(repr, parts))}, got {unknown[0]!r}."
         )
     for name, chosen in nonnegative.items():
-        if not _mark(chosen, *marks[name]):
-            shape = marks[name].array.shape
-            n_features = shape[marks[name].axis]
+        if not _mark(chosen, parts[name], axes[name]):
+            shape = parts[name].shape
             raise ValueError(
                 f"nonnegative[{name!r}] must be indices of features, ints from 0 to "
-                f"{n_features - 1}, or bools of shape {shape}, got {described(chosen)}."
+                f"{shape[axes[name]] - 1}, or bools of shape {shape}, got {described(chosen)}."
             )
+    return np.concatenate([part.ravel() for part in parts.values()]) > 0.0
 
 
 def _mark(chosen: object, array: NDArray[np.float64], axis: int) -> bool:

@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from maxmargin.encoding.labels import Labels
@@ -64,8 +63,7 @@ from maxmargin.structures.graphs.encode import (
     without_nodes,
 )
 from maxmargin.structures.graphs.model import Graph
-from maxmargin.structures.problem import sizes
-from maxmargin.structures.wrappers import Marks, mark_weights
+from maxmargin.structures.wrappers import marked_weights
 
 
 class GraphReader(NamedTuple):
@@ -182,7 +180,9 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
             steps=model.search,
         )
         problem = wrapped(model, plain, graphs.nodes, model.rescaling)
-        return signed(problem, _marks(model, problem))
+        if model.nonnegative is None:
+            return problem
+        return signed(problem, marked_weights(problem, model.nonnegative, {"nodes": 1, "edges": 0}))
 
     def ask(self, model: "GraphSVC", X: object) -> Question[list[Labels], list[FloatArray]]:
         check_parameters(model, "search")
@@ -340,16 +340,6 @@ def _check_signs(model: "GraphSVC") -> None:
             "nonnegative must be None with a kernel other than 'linear', got "
             f"{described(model.nonnegative)}; leave it out."
         )
-
-
-def _marks(model: "GraphSVC", problem: Problem) -> NDArray[np.bool_] | None:
-    """Return which weights must not be negative, in the order in which `unpack` has them."""
-    if model.nonnegative is None:
-        return None
-    nodes, edges = problem.unpack(np.zeros(int(sizes(problem).weights)))
-    parts = {"nodes": Marks(nodes, axis=1), "edges": Marks(edges, axis=0)}
-    mark_weights(model.nonnegative, parts)
-    return np.concatenate([nodes.ravel(), edges.ravel()]) > 0.0
 
 
 def _unlabelled(model: "GraphSVC", graphs: Graphs) -> Problem:
