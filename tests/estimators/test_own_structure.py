@@ -1,5 +1,6 @@
 """A structure of one's own: one module and one line in the table give an estimator, files and commands."""
 
+import inspect
 import pickle
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from maxmargin.estimators.estimator import MaxMarginEstimator
 from maxmargin.estimators.examples import Examples, tally
 from maxmargin.estimators.explanation import Contribution, Part, RowReader, named_by
 from maxmargin.estimators.inspection import WeightTable
-from maxmargin.estimators.structure import COUNT, Question, Structure
+from maxmargin.estimators.structure import COUNT, Layout, Question, Structure
 from maxmargin.structures.classes.model import Multiclass
 from support.estimators import KINDS
 
@@ -77,11 +78,9 @@ class Answers(Structure["AnswerSVC", Any, list[bool], list[float]]):
             RowReader(rows, "number", named_by(range(rows.shape[1]))), model.coef_
         )
 
-    def blank(self, model: Any) -> Any:
-        return problem_of(np.zeros((1, model.n_features_in_)))
-
-    def size(self, model: Any) -> int:
-        return 2 * int(model.n_features_in_)
+    def layout(self, model: Any) -> Layout:
+        n = model.n_features_in_
+        return Layout(2 * n, lambda: problem_of(np.zeros((1, n))).map)
 
     def expose(self, model: Any) -> None:
         model.coef_ = self.layout(model).unpack(model._w)[0]
@@ -209,6 +208,11 @@ def test_its_trials_are_compiled_beforehand() -> None:
 def test_every_estimator_of_the_table_is_in_the_table_of_tests() -> None:
     tested = {type(kind.new()).__name__ for kind in KINDS.values()}
     assert tested == set(estimators.ESTIMATORS) - {"AnswerSVC"} == set(estimators.__all__)
+
+
+def test_a_structure_has_at_most_ten_functions() -> None:
+    functions = [name for name, value in vars(Structure).items() if inspect.isfunction(value)]
+    assert len(functions) <= 10, functions
 
 
 @pytest.mark.parametrize("name", estimators.__all__)

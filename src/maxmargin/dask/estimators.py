@@ -113,7 +113,7 @@ class TrainsOnCluster(MaxMarginEstimator[Any, Any, Any]):
         client, time = the_client(self.client), Shares(self.time_limit, 1)
         self._forget()
         given, lesson = self._taught(client, X, y, sample_weight)
-        self._structure.learn(self, lesson)
+        self._structure.cluster.learn(self, lesson)
         present = [source for p, source in enumerate(given) if lesson.numbers[p]]
         make = partial(encoded_problem, self._prototype())
         with a_fleet(present, make, client) as problem:

@@ -234,7 +234,7 @@ def learnt(p: int, prototype: Prototype, X: object, y: object, sample_weight: ob
             return Lesson({p: 0}, 0.0)
         draft = twin(prototype, dict(vars(prototype)))
         parts, weights = prepared(draft, X, y, sample_weight, FIRST)
-        own = draft._structure.lesson(draft, parts, weights)
+        own = draft._structure.cluster.lesson(draft, parts, weights)
         return own._replace(numbers={p: own.number}, attributes=own.attributes | _new(draft, prototype))
 
 

@@ -292,7 +292,7 @@ def _held_out_folds(
     """
     from sklearn.model_selection import KFold  # takes a third of a second to import
 
-    states, weights, shapes = model._structure.states(examples), examples.weights, part_shapes(problem)
+    states, weights, shapes = examples.states, examples.weights, part_shapes(problem)
     by_example = np.split(states, np.cumsum(shapes[:-1, 0]))
     folds = KFold(_n_folds(examples), shuffle=True, random_state=model.random_state)
     data = []

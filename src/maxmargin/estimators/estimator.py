@@ -42,6 +42,7 @@ from maxmargin.estimators.parameters import (
     parameter_texts,
 )
 from maxmargin.estimators.selection import CrossValidated, choose, is_auto
+from maxmargin.estimators.sequences import forget_unused
 from maxmargin.estimators.state import (
     INTERRUPTED,
     LeftOut,
@@ -130,6 +131,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
     _encoder: Any  # of the features of this structure
     _function: Function
     _dtype: type[np.floating]
+    _n_labels: int = 1  # of a row, each of which has states
     _support: Support
     _has_objects: bool
     _is_sparse: bool
@@ -258,7 +260,7 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         has_kernel = hasattr(self, "_function") and not is_linear(self)
         self._w = kept_weights(self, problem, examples, w) if has_kernel else completed(problem.map, w)
         if self._l1_ratio and self._seen is None and not self.warm_start:  # later calls need all features
-            self._structure.forget_unused(self)
+            forget_unused(self)
         self._structure.expose(self)
 
     def _start(self, seen: Seen[Data] | None, more: bool) -> Result | None:
@@ -371,9 +373,8 @@ class MaxMarginEstimator(TellsVersion, Generic[Data, Output, Values]):
         return self._scaled_C(variance, float(np.average(sizes, weights=weights)))
 
     def _scaled_C(self, variance: float, size: float) -> float:
-        """Return C for rows of this variance; not that of features if they have a kernel."""
-        per_row = self._structure.scale / variance if 0.0 < variance < np.inf else 1.0
-        return per_row * self._structure.rows_per_example(self, size)
+        """Return C for rows of this variance, in examples of this many rows; 1 if the rows have a kernel."""
+        return self._structure.scale / variance if 0.0 < variance < np.inf else 1.0
 
     def _run(
         self,

@@ -16,7 +16,7 @@ no label, feature or edge. `Examples.numbers` keeps what the caller's numbers of
 
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from numbers import Real
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ class Examples(NamedTuple, Generic[Data]):
     Attributes
     ----------
     data : tuple
+        The features, the true states of all parts, and what else the problem needs.
     weights : ndarray of float64 or None
         The weight of each example; None if all are one.
     numbers : ndarray of int64 or None
@@ -63,6 +64,12 @@ class Examples(NamedTuple, Generic[Data]):
         if hasattr(first, "offsets"):
             return len(first.offsets) - 1
         return len(first) if isinstance(first, list) else int(first.shape[0])  # type: ignore[attr-defined]
+
+    @property
+    def states(self) -> IntArray:
+        """The true states of all parts."""
+        found: IntArray = np.ravel(cast("IntArray", self.data[1]))
+        return found
 
     @property
     def mean_weight(self) -> float:

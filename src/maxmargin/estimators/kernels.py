@@ -235,14 +235,14 @@ def kept_weights(
     known = numbers if examples.numbers is None else examples.numbers[numbers]
     model._support = Support(_double(rows_of(examples)[numbers]), known, coefficients[numbers])
     # In predictions, the scores of rows are their features, each the score of one label.
-    return np.concatenate([np.eye(model._structure.score_columns(model, coefficients)).ravel(), linear])
+    return np.concatenate([np.eye(n_columns(model)).ravel(), linear])
 
 
 def n_columns(model: AnyEstimator) -> int:
     """Return the number of features, or of the scores that take their place in predictions."""
     if is_linear(model):
         return model.n_features_in_
-    return model._structure.score_columns(model, model._support.coefficients)
+    return int(model._support.coefficients.shape[1]) // model._n_labels
 
 
 def linear_parts(model: AnyEstimator) -> tuple[FloatArray, ...]:

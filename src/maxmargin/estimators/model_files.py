@@ -93,7 +93,7 @@ def save(self: AnyEstimator, path: Path, *, dtype: str | None = None, notes: obj
     _write_parameters(draft, self.get_params(deep=False))
     write_fields(draft, _fields(self), self)
     layout = self._structure.layout(self)
-    draft.reserve(8 * max(layout.size, self._structure.size(self)))
+    draft.reserve(8 * max(layout.size, layout.least))
     for name, part in _named(layout.unpack(self._w)).items():
         draft.put_sparse(_WEIGHTS + name, part)
     if notes is not None:
@@ -105,11 +105,11 @@ def save(self: AnyEstimator, path: Path, *, dtype: str | None = None, notes: obj
 def _restore(model: AnyEstimator, stored: Stored) -> None:
     """Set all fitted attributes from a file; raise if they are not those of one model."""
     read_fields(stored, _fields(model), model)
-    model._structure.check(model)
-    stored.check_room(8 * model._structure.size(model), "weights")  # before a problem of this size is made
     layout = model._structure.layout(model)
-    stored.check_room(8 * layout.size, "weights")
-    model._w = np.zeros(layout.size)
+    stored.check_room(8 * layout.least, "weights")  # before a map of this size is made
+    size = layout.size
+    stored.check_room(8 * size, "weights")
+    model._w = np.zeros(size)
     for name, part in _named(layout.unpack(model._w)).items():
         stored.take_sparse(_WEIGHTS + name, part)
     model._structure.expose(model)

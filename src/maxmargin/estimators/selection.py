@@ -383,13 +383,13 @@ def _pairs(model: "AnyEstimator", examples: Examples[Any], cv: Any, rng: np.rand
         order = rng.permutation(n)
         parts = [np.sort(part) for part in np.array_split(order, int(cv))]
         return [(np.setdiff1d(np.arange(n), part), part) for part in parts]
-    given = cv if isinstance(cv, list) else list(_split(model, examples, cv))
+    given = cv if isinstance(cv, list) else list(_split(examples, cv))
     return _checked_pairs(given, n)
 
 
-def _split(model: "AnyEstimator", examples: Examples[Any], cv: Any) -> Iterable[Pair]:
+def _split(examples: Examples[Any], cv: Any) -> Iterable[Pair]:
     """Return the folds of a splitter; labels are known to it if an example has one."""
-    states, n = model._structure.states(examples), examples.number
+    states, n = examples.states, examples.number
     pairs: Iterable[Pair] = cv.split(np.zeros((n, 1)), states if len(states) == n else None)
     return pairs
 

@@ -98,9 +98,6 @@ def named_rows(words: Words) -> Field:
     return Field(_write_tokens, read)
 
 
-FIELDS = kernels.FIELDS | {"_encoder": Field(_write_tokens, _read_tokens)}
-
-
 @transaction
 def fit(self: _Estimator, X: object, y: object = None, sample_weight: object = None) -> _Estimator:
     """%(fit)s"""
@@ -175,6 +172,9 @@ def check_tokens(model: AnyEstimator) -> None:
         raise ValueError("support rows must be of the kind that the encoder makes")
 
 
+FIELDS = kernels.FIELDS | {"_encoder": Field(_write_tokens, _read_tokens, check=check_tokens)}
+
+
 def read(model: AnyEstimator, X: object) -> Tokens:
     """Return the tokens of sequences whose outputs are to be predicted."""
     is_encoded = isinstance(X, CorpusSequences) and _has_features_of(model, X)
@@ -219,15 +219,16 @@ def weights_of(model: AnyEstimator) -> tuple[FloatArray, ...]:
     return model._structure.layout(model).unpack(model._w)
 
 
-def forget_unused(model: AnyEstimator, parts: tuple[str, ...]) -> None:
+def forget_unused(model: AnyEstimator) -> None:
     """Drop the names of features whose weights are all zero, as names unknown to a model score nothing.
 
-    ``parts`` are the parts of weights with one column per feature. Of the features ``name[0]``, ``name[1]``
-    and so on all stay if one does: they tell how long the vectors of that name are.
+    Of the features ``name[0]``, ``name[1]`` and so on all stay if one does: they tell how long the vectors of
+    that name are.
     """
-    names, encoder = model.feature_names_, model._encoder
-    if not isinstance(names, list) or not isinstance(encoder, SequenceEncoder):
+    parts, encoder = model._structure.named_parts, getattr(model, "_encoder", None)
+    if not (parts and isinstance(encoder, SequenceEncoder) and isinstance(model.feature_names_, list)):
         return
+    names = model.feature_names_
     before = weights_of(model)._asdict()  # type: ignore[attr-defined]
     used = np.any([before[part].any(axis=0) for part in parts], axis=0)
     used[0] |= not used.any()  # no model is without features

@@ -28,7 +28,8 @@ from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import FloatArray, IntArray, frozen_copy, frozen_view
 from maxmargin.runtime.wording import quoted
 from maxmargin.solving.result import History, Measurement
-from maxmargin.structures.problem import AnyProblem, sizes
+from maxmargin.structures.feature_map import map_sizes, unpack
+from maxmargin.structures.problem import AnyProblem
 from maxmargin.structures.wrappers import SignConstrained
 
 if TYPE_CHECKING:
@@ -48,12 +49,26 @@ AnyEstimator: TypeAlias = "MaxMarginEstimator[Any, Any, Any]"
 NONE, UNSET = "none", "unset"
 
 
+def _any_other(model: object) -> None:
+    """Accept all other attributes."""
+
+
 class Field(NamedTuple):
-    """How an attribute is stored, under its name, and its value if it is not in the file."""
+    """How an attribute is stored, under its name.
+
+    Attributes
+    ----------
+    write, read : callable
+    absent : str
+        Its value if it is not in the file.
+    check : callable
+        ``check(model)`` raises ValueError unless it and the other attributes are those of one model.
+    """
 
     write: Callable[[Draft, str, Any], None]
     read: Callable[[Stored, str], Any]
     absent: str = ""
+    check: Callable[[Any], None] = _any_other
 
     def or_none(self) -> "Field":
         """Return the field of an attribute that may be None."""
@@ -62,6 +77,10 @@ class Field(NamedTuple):
     def or_unset(self) -> "Field":
         """Return the field of an attribute that some models lack."""
         return self._replace(absent=UNSET)
+
+    def checked(self, check: Callable[[Any], None]) -> "Field":
+        """Return the field of an attribute that must go together with others."""
+        return self._replace(check=check)
 
 
 Fields = Mapping[str, Field]
@@ -76,12 +95,14 @@ def write_fields(draft: Draft, fields: Fields, model: object) -> None:
 
 
 def read_fields(stored: Stored, fields: Fields, model: object) -> None:
-    """Set the attributes of a model."""
+    """Set the attributes of a model; raise unless they go together."""
     for name, field in fields.items():
         if stored.has(name) or not field.absent:
             setattr(model, name, field.read(stored, name))
         elif field.absent == NONE:
             setattr(model, name, None)
+    for field in fields.values():
+        field.check(model)
 
 
 def scalar(kind: type, least: float = -math.inf) -> Field:
@@ -255,10 +276,28 @@ class Call(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The layout of weights: their number, and a function from a vector of them to views by meaning."""
+    """The layout of the weights of a fitted model.
 
-    size: int
-    unpack: Callable[[FloatArray], tuple[FloatArray, ...]]
+    Attributes
+    ----------
+    least : int
+        The number of weights, without padding; from the sizes of the model alone.
+    blank : callable
+        ``blank()`` makes the map of one example without features, whose weights are laid out as those of all.
+    """
+
+    least: int
+    blank: Callable[[], object]
+
+    @property
+    def size(self) -> int:
+        """The number of weights, with padding."""
+        return int(map_sizes(self.blank()).weights)
+
+    def unpack(self, w: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the weights by meaning: views of the vector."""
+        parts: tuple[FloatArray, ...] = unpack(self.blank(), w)
+        return parts
 
 
 def _no_answer(*args: object) -> Never:
@@ -293,6 +332,27 @@ class Question(NamedTuple, Generic[Output, Values]):
     marginals: Callable[[FloatArray, IntArray], Values] = _no_answer
 
 
+def learn_attributes(model: AnyEstimator, lesson: Lesson) -> None:
+    """Set the attributes that the lesson of all examples has."""
+    model.__dict__ |= lesson.attributes
+
+
+class Cluster(NamedTuple):
+    """What training on a cluster asks of a structure.
+
+    Attributes
+    ----------
+    lesson : callable
+        ``lesson(model, parts, weights)`` returns what the validated examples of a partition teach; the model
+        is a draft.
+    learn : callable
+        ``learn(model, lesson)`` sets what encoding and prediction need, from the lesson of all examples.
+    """
+
+    lesson: Callable[[Any, Parts, FloatArray | None], Lesson]
+    learn: Callable[[Any, Lesson], None] = learn_attributes
+
+
 class Structure(Generic[Model, Data, Output, Values]):
     """What is an estimator's own. The functions that raise `NotImplementedError` are needed by all.
 
@@ -310,6 +370,10 @@ class Structure(Generic[Model, Data, Output, Values]):
         What ``C="scale"`` divides by the variance of the features; docs/defaults.md says how it was chosen.
     scores_whole : bool
         Whether `score` counts outputs that are right as a whole, and so does the choice of C.
+    named_parts : tuple of str
+        The parts of weights with one column for each feature that has a name; an L1 penalty drops names.
+    cluster : Cluster
+        Only where there is an estimator that trains on a cluster.
     trials : dict
         Tiny examples of each kind, which need the same kernels as users': functions that return X and y.
     """
@@ -320,6 +384,8 @@ class Structure(Generic[Model, Data, Output, Values]):
     summable: ClassVar[str] = ""
     scale: ClassVar[float] = 1.0
     scores_whole: ClassVar[bool] = False
+    named_parts: ClassVar[tuple[str, ...]] = ()
+    cluster: ClassVar[Cluster]
     trials: ClassVar[Trials] = {}
 
     # Training.
@@ -327,6 +393,10 @@ class Structure(Generic[Model, Data, Output, Values]):
     def validate(self, model: Model, parts: Parts, call: Call) -> Parts:
         """Validate the user's data and return them, before examples of weight zero are dropped."""
         return parts
+
+    def row_counts(self, X: object) -> list[int]:
+        """Return the number of rows of each example, as users give them; it may be wrong."""
+        return [n_rows(x) for x in cast("Iterable[object]", X)] if self.in_lists else [1] * n_rows(X)
 
     def encode(self, model: Model, parts: Parts, weights: FloatArray | None, call: Call) -> Examples[Data]:
         """Encode the examples. The first call learns the encoding and keeps it on the model."""
@@ -353,25 +423,10 @@ class Structure(Generic[Model, Data, Output, Values]):
 
     def layout(self, model: Model) -> Layout:
         """Return where the weights of the fitted model are."""
-        problem = self.blank(model)
-        return Layout(int(sizes(problem).weights), problem.unpack)
-
-    def blank(self, model: Model) -> Problem:
-        """Return the problem of predicting one example without features, whose layout is that of all."""
         raise NotImplementedError
-
-    def size(self, model: Model) -> int:
-        """Return the number of weights, without padding, from the sizes of the model alone."""
-        raise NotImplementedError
-
-    def forget_unused(self, model: Model) -> None:
-        """Drop the names of features whose weights are all zero, if features have names."""
 
     def expose(self, model: Model) -> None:
         """Set the fitted attributes that follow from the weights and the other fitted attributes."""
-
-    def check(self, model: Model) -> None:
-        """Raise ValueError unless the attributes that a file had are those of one model."""
 
     def features(self, model: Model) -> list[WeightTable]:
         """Return the weights of features."""
@@ -380,33 +435,6 @@ class Structure(Generic[Model, Data, Output, Values]):
     def transitions(self, model: Model) -> list[WeightTable]:
         """Return the weights of labels that occur together."""
         raise NotImplementedError
-
-    def states(self, examples: Examples[Data]) -> IntArray:
-        """Return the true states of the parts of training examples."""
-        found: IntArray = np.ravel(cast("IntArray", examples.data[1]))
-        return found
-
-    # For some: kernels of rows, C in units of the features, training on a cluster.
-
-    def row_counts(self, X: object) -> list[int]:
-        """Return the number of rows of each example, as users give them; it may be wrong."""
-        return [n_rows(x) for x in cast("Iterable[object]", X)] if self.in_lists else [1] * n_rows(X)
-
-    def score_columns(self, model: Model, coefficients: FloatArray) -> int:
-        """Return the number of scores that a row has in predictions with a kernel."""
-        return int(coefficients.shape[1])
-
-    def rows_per_example(self, model: Model, size: float) -> float:
-        """Return the C of an example in units of that of a row, for examples of this many rows."""
-        return 1.0
-
-    def lesson(self, model: Model, parts: Parts, weights: FloatArray | None) -> Lesson:
-        """Return what validated examples teach before training on a cluster; the model is a draft."""
-        raise NotImplementedError
-
-    def learn(self, model: Model, lesson: Lesson) -> None:
-        """Set what encoding and prediction need, from the lesson of all examples."""
-        model.__dict__ |= lesson.attributes
 
 
 def in_each_storage(trial: Callable[[FloatArray, IntArray], tuple[object, object]]) -> Trials:

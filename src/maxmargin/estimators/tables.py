@@ -68,8 +68,6 @@ def check_classes(y: NDArray[np.generic]) -> None:
 
 Table: TypeAlias = ValueArray | csr_array
 Targets = NDArray[np.generic]
-
-FIELDS = kernels.FIELDS | {"_has_objects": FLAG, "feature_names_in_": NAMES.or_unset()}
 TEXTS = SCALED_TEXTS | {
     "rows": "examples",
     "example": "row of X",
@@ -135,6 +133,9 @@ def check_table(model: AnyEstimator) -> None:
     names = getattr(model, "feature_names_in_", None)
     if names is not None and (model._has_objects or len(names) != model.n_features_in_):
         raise ValueError("features must have a name each")
+
+
+FIELDS = kernels.FIELDS | {"_has_objects": FLAG.checked(check_table), "feature_names_in_": NAMES.or_unset()}
 
 
 def feature_names(model: AnyEstimator) -> Sequence[object]:

@@ -32,10 +32,13 @@ from maxmargin.estimators.state import StrOptions, snapshot, transaction
 from maxmargin.estimators.structure import (
     AnyEstimator,
     Call,
+    Cluster,
+    Layout,
     Problem,
     Question,
     Structure,
     in_each_storage,
+    learn_attributes,
 )
 from maxmargin.estimators.tables import Table, Targets, with_constant
 from maxmargin.files.checkpoint import CheckpointLike
@@ -72,11 +75,29 @@ _Data = tuple[Table, IntArray]
 _Classes = NDArray[Any]  # classes of any kind that can be sorted
 
 
+def _lesson(model: "MulticlassSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+    """Return what a partition teaches."""
+    X, y = cast("tuple[Table, Labels]", parts)
+    labels = cast("Labels", np.unique(y))
+    given = _by_class(model, labels, np.searchsorted(labels, y), weights)
+    given = np.ones(len(y)) if given is None else given
+    moments = moments_of(X, given) if isinstance(model.C, str) else None
+    return Lesson({0: len(y)}, float(given.sum()), labels, moments=moments)
+
+
+def _learn(model: "MulticlassSVC", lesson: Lesson) -> None:
+    """Set what follows from the lesson of all partitions."""
+    learn_attributes(model, lesson)
+    model.classes_ = lesson.labels
+    kernels.learn_kernel(model, None)
+
+
 class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
     """A class of each row of a table."""
 
     in_lists = False
     scale = 3.0
+    cluster = Cluster(_lesson, _learn)
     trials = in_each_storage(lambda X, labels: (X, labels))
     fields: ClassVar = {**tables.FIELDS, **tables.LABEL_FIELDS}
 
@@ -130,19 +151,14 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
         table, rows = tables.one_row(model, x, _check_finite)
         return _of_rows(model, table), ClassReader(rows, model.classes_, model._coef, model.intercept_)
 
-    def blank(self, model: "MulticlassSVC") -> Problem:
-        return _of_rows(model, csr_array((1, n_columns(model))))
-
-    def size(self, model: "MulticlassSVC") -> int:
-        return len(model.classes_) * n_columns(model)
+    def layout(self, model: "MulticlassSVC") -> Layout:
+        n = n_columns(model)
+        return Layout(len(model.classes_) * n, lambda: _of_rows(model, csr_array((1, n))).map)
 
     def expose(self, model: "MulticlassSVC") -> None:
         weights = kernels.linear_parts(model)[0]
         model.intercept_ = weights[:, -1].copy() if model.fit_intercept else np.zeros(len(weights))
         model._coef = np.ascontiguousarray(weights[:, : -1 if model.fit_intercept else None])
-
-    def check(self, model: "MulticlassSVC") -> None:
-        tables.check_table(model)
 
     def features(self, model: "MulticlassSVC") -> list[WeightTable]:
         classes, weights = model.classes_.tolist(), dense(model.coef_).T
@@ -150,19 +166,6 @@ class Classes(Structure["MulticlassSVC", _Data, _Classes, FloatArray]):
             WeightTable("example", tables.feature_names(model), classes, weights),
             WeightTable("intercept", NO_FEATURE, classes, model.intercept_[None]),
         ]
-
-    def lesson(self, model: "MulticlassSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
-        X, y = cast("tuple[Table, Labels]", parts)
-        labels = cast("Labels", np.unique(y))
-        given = _by_class(model, labels, np.searchsorted(labels, y), weights)
-        given = np.ones(len(y)) if given is None else given
-        moments = moments_of(X, given) if isinstance(model.C, str) else None
-        return Lesson({0: len(y)}, float(given.sum()), labels, moments=moments)
-
-    def learn(self, model: "MulticlassSVC", lesson: Lesson) -> None:
-        super().learn(model, lesson)
-        model.classes_ = lesson.labels
-        kernels.learn_kernel(model, None)
 
 
 def _targets(y: object) -> Targets:

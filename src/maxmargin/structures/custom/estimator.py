@@ -87,6 +87,13 @@ class _JointWeights(NamedTuple):
     features: FloatArray
 
 
+class _OwnLayout(Layout):
+    """The layout of the weights of a user's features, which are one part."""
+
+    def unpack(self, w: FloatArray) -> tuple[FloatArray, ...]:
+        return _JointWeights(w)
+
+
 class OwnOutputs(Structure["StructuredSVC", _Data, list[object], None]):
     """Outputs that users' functions define."""
 
@@ -119,10 +126,8 @@ class OwnOutputs(Structure["StructuredSVC", _Data, list[object], None]):
         return Question(None, outputs, score)
 
     def layout(self, model: "StructuredSVC") -> Layout:
-        return Layout(self.size(model), _JointWeights)
-
-    def size(self, model: "StructuredSVC") -> int:
-        return model._known_joint.size
+        size = model._known_joint.size
+        return _OwnLayout(size, lambda: IdentityMap(1, size))
 
     def expose(self, model: "StructuredSVC") -> None:
         joint, model.coef_ = model._joint, model._w

@@ -25,7 +25,16 @@ from maxmargin.estimators.explanation import Contribution, Part, Reader, RowRead
 from maxmargin.estimators.inspection import NO_LABEL, WeightTable
 from maxmargin.estimators.parameters import HAMMING, Constraints
 from maxmargin.estimators.state import StrOptions
-from maxmargin.estimators.structure import COUNT, Call, Field, Problem, Question, Structure
+from maxmargin.estimators.structure import (
+    COUNT,
+    Call,
+    Cluster,
+    Field,
+    Layout,
+    Problem,
+    Question,
+    Structure,
+)
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.files.parts import Draft, Stored
 from maxmargin.runtime.arrays import FloatArray, IntArray
@@ -94,13 +103,32 @@ def _read_arcs(stored: Stored, name: str) -> ArcEncoder:
     return ArcEncoder.restored(words, tags, stored.take_array(name, "u", None).astype(np.uint64))
 
 
+def _lesson(model: "DependencySVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+    """Return what a partition teaches."""
+    examples = model._structure.encode(model, parts, weights, Call(first=True, more=False, warm=False))
+    if model._encoder is not None:
+        raise ValueError(
+            "X must have the features of arcs as arrays on a cluster, got words and "
+            f"tags; use maxmargin.{caller()}."
+        )
+    model.n_features_in_ = examples.data[0].features.shape[1]
+    return lesson_of(examples)
+
+
+def _check_encoder(model: "DependencySVC") -> None:
+    """Raise ValueError unless the attributes that a file had are those of one model."""
+    if model._encoder is not None and model._encoder.n_features_in_ != model.n_features_in_:
+        raise ValueError("features must be those of the encoder")
+
+
 class Sentences(Structure["DependencySVC", _Data, list[IntArray], list[FloatArray]]):
     """Heads of the words of sentences."""
 
+    cluster = Cluster(_lesson)
     trials: ClassVar = {"tagged words": lambda: ([[("a", "X"), ("b", "Y")]], [[2, 0]])}
     fields: ClassVar = {
         "n_features_in_": COUNT,
-        "_encoder": Field(_write_arcs, _read_arcs).or_none(),
+        "_encoder": Field(_write_arcs, _read_arcs, check=_check_encoder).or_none(),
         "_trees": Field(Draft.put, _read_trees),
     }
 
@@ -157,34 +185,20 @@ class Sentences(Structure["DependencySVC", _Data, list[IntArray], list[FloatArra
         problem = Dependency.for_prediction(_present(arcs), **model._trees)
         return problem, HeadReader(RowReader(arcs.features, "arc", names), model.coef_)
 
-    def blank(self, model: "DependencySVC") -> Problem:
-        # A sentence of one word has an arc from the root, and a place for one from the word itself.
-        features = scipy.sparse.csr_array((2, model.n_features_in_))
-        return Dependency.for_prediction(Arcs(features, np.array([0, 1])), **model._trees)
+    def layout(self, model: "DependencySVC") -> Layout:
+        def blank() -> object:
+            # A sentence of one word has an arc from the root, and a place for one from the word itself.
+            features = scipy.sparse.csr_array((2, model.n_features_in_))
+            return Dependency.for_prediction(Arcs(features, np.array([0, 1])), **model._trees).map
 
-    def size(self, model: "DependencySVC") -> int:
-        return model.n_features_in_
+        return Layout(model.n_features_in_, blank)
 
     def expose(self, model: "DependencySVC") -> None:
         model.coef_, model.n_features_in_ = model._w, len(model._w)
 
-    def check(self, model: "DependencySVC") -> None:
-        if model._encoder is not None and model._encoder.n_features_in_ != model.n_features_in_:
-            raise ValueError("features must be those of the encoder")
-
     def features(self, model: "DependencySVC") -> list[WeightTable]:
         names = range(model.n_features_in_) if model._encoder is None else model._encoder.names()
         return [WeightTable("arc", names, NO_LABEL, model.coef_[:, None])]
-
-    def lesson(self, model: "DependencySVC", parts: Parts, weights: FloatArray | None) -> Lesson:
-        examples = self.encode(model, parts, weights, Call(first=True, more=False, warm=False))
-        if model._encoder is not None:
-            raise ValueError(
-                "X must have the features of arcs as arrays on a cluster, got words and "
-                f"tags; use maxmargin.{caller()}."
-            )
-        model.n_features_in_ = examples.data[0].features.shape[1]
-        return lesson_of(examples)
 
 
 def _present(arcs: Arcs) -> Arcs:

@@ -36,10 +36,13 @@ from maxmargin.estimators.state import Interval, StrOptions, check_parameters, t
 from maxmargin.estimators.structure import (
     COUNT,
     Call,
+    Cluster,
+    Layout,
     Problem,
     Question,
     Structure,
     choice,
+    learn_attributes,
     signed,
     tables_of_trials,
 )
@@ -126,11 +129,43 @@ def _trial(edges: list[tuple[int, int]], labels: list[int]) -> tuple[object, obj
     return [(tables_of_trials()["dense"][:3], edges)], [labels]
 
 
+def _lesson(model: "GraphSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+    """Return what a partition teaches."""
+    examples = model._structure.encode(model, parts, weights, Call(first=True, more=False, warm=False))
+    if model._node_names is not None or model._edge_names is not None:
+        raise ValueError(
+            "X must have the features of nodes and edges as arrays on a cluster, got "
+            f"names; use maxmargin.{caller()}."
+        )
+    found = lesson_of(examples, model.classes_, scaled=isinstance(model.C, str))
+    return found._replace(largest={_CYCLES: int(has_cycles(examples.data[0]))})
+
+
+def _learn(model: "GraphSVC", lesson: Lesson) -> None:
+    """Set what follows from the lesson of all partitions."""
+    learn_attributes(model, lesson)
+    model.classes_ = lesson.labels
+    model.inference_ = _inference_for(model, bool(lesson.largest[_CYCLES]))
+
+
+def _check_names(model: "GraphSVC") -> None:
+    """Raise ValueError unless the attributes that a file had are those of one model."""
+    kernels.check_kernel(model)
+    nodes, edges = (
+        (model._node_names, model.n_features_in_),
+        (model._edge_names, model.n_edge_features_in_),
+    )
+    for part, (names, n) in {"nodes": nodes, "edges": edges}.items():
+        if names is not None and names.n_features_in_ != n:
+            raise ValueError(f"features of {part} must have a name each")
+
+
 class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatArray]]):
     """Labels of the nodes of graphs."""
 
     scale = 3.0
     summable = "graphs without cycles and inference='tree', as no other sum over labellings is exact"
+    cluster = Cluster(_lesson, _learn)
     trials: ClassVar = {
         "paths of two labels": lambda: _trial([(0, 1), (1, 2)], [0, 1, 1]),
         "cycles of two labels": lambda: _trial([(0, 1), (1, 2), (2, 0)], [0, 1, 1]),
@@ -147,7 +182,7 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
         **LABEL_FIELDS,
         "_node_names": named_rows(NODES).or_none(),
         "_edge_names": named_rows(EDGES).or_none(),
-        "n_edge_features_in_": COUNT,
+        "n_edge_features_in_": COUNT.checked(_check_names),
         "inference_": choice("tree", "cut", "messages"),
     }
 
@@ -223,17 +258,16 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
         reader = GraphReader(nodes, edges, graphs.ends, model.classes_, model._coef, model.edge_coef_)
         return _unlabelled(model, graphs), reader
 
-    def blank(self, model: "GraphSVC") -> Problem:
-        none = np.zeros(2, dtype=np.int64)
-        nodes, edges = csr_array((1, n_columns(model))), csr_array((0, model.n_edge_features_in_))
-        ends = np.zeros((0, 2), dtype=np.int64)
-        return _of_graphs(model, Graphs(nodes, np.array([0, 1]), edges, none, ends))
+    def layout(self, model: "GraphSVC") -> Layout:
+        def blank() -> object:
+            none = np.zeros(2, dtype=np.int64)
+            nodes, edges = csr_array((1, n_columns(model))), csr_array((0, model.n_edge_features_in_))
+            ends = np.zeros((0, 2), dtype=np.int64)
+            return _of_graphs(model, Graphs(nodes, np.array([0, 1]), edges, none, ends)).map
 
-    def size(self, model: "GraphSVC") -> int:
         n_labels = len(model.classes_)
-        return n_labels * n_columns(model) + model.n_edge_features_in_ * (
-            1 if model.inference_ == "cut" else n_labels**2
-        )
+        per_edge = 1 if model.inference_ == "cut" else n_labels**2
+        return Layout(n_labels * n_columns(model) + model.n_edge_features_in_ * per_edge, blank)
 
     def expose(self, model: "GraphSVC") -> None:
         model.feature_names_, model.edge_feature_names_ = (
@@ -241,16 +275,6 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
             for names in (model._node_names, model._edge_names)
         )
         model._coef, model.edge_coef_ = kernels.linear_parts(model)
-
-    def check(self, model: "GraphSVC") -> None:
-        kernels.check_kernel(model)
-        nodes, edges = (
-            (model._node_names, model.n_features_in_),
-            (model._edge_names, model.n_edge_features_in_),
-        )
-        for part, (names, n) in {"nodes": nodes, "edges": edges}.items():
-            if names is not None and names.n_features_in_ != n:
-                raise ValueError(f"features of {part} must have a name each")
 
     def features(self, model: "GraphSVC") -> list[WeightTable]:
         return [WeightTable("node", feature_names(model), model.classes_.tolist(), dense(model.coef_).T)]
@@ -267,27 +291,6 @@ class LabelledGraphs(Structure["GraphSVC", GraphData, list[Labels], list[FloatAr
     def row_counts(self, X: object) -> list[int]:
         graphs = [x if isinstance(x, tuple | list) else () for x in cast("Iterable[object]", X)]
         return [n_rows(graph[0]) if graph else 0 for graph in graphs]
-
-    def rows_per_example(self, model: "GraphSVC", size: float) -> float:
-        # Less than one where graphs have many nodes. If the loss is an average over nodes, rather than a sum,
-        # C times their number determines what a node counts.
-        is_sum = isinstance(model.loss, str) and model.loss == "hamming"
-        return min(1.0, _NODES / size) if is_sum else min(size, _NODES)
-
-    def lesson(self, model: "GraphSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
-        examples = self.encode(model, parts, weights, Call(first=True, more=False, warm=False))
-        if model._node_names is not None or model._edge_names is not None:
-            raise ValueError(
-                "X must have the features of nodes and edges as arrays on a cluster, got "
-                f"names; use maxmargin.{caller()}."
-            )
-        found = lesson_of(examples, model.classes_, scaled=isinstance(model.C, str))
-        return found._replace(largest={_CYCLES: int(has_cycles(examples.data[0]))})
-
-    def learn(self, model: "GraphSVC", lesson: Lesson) -> None:
-        super().learn(model, lesson)
-        model.classes_ = lesson.labels
-        model.inference_ = _inference_for(model, bool(lesson.largest[_CYCLES]))
 
 
 def _learnt_graphs(model: "GraphSVC", X: object) -> Graphs:
@@ -572,6 +575,12 @@ class GraphSVC(MaxMarginEstimator[GraphData, list[Labels], list[FloatArray]]):
         random_state: object = None,
     ) -> None:
         self._store(locals())
+
+    def _scaled_C(self, variance: float, size: float) -> float:
+        # Smaller where graphs have many nodes. If the loss is an average over nodes, rather than a sum, C
+        # times their number determines what a node counts.
+        is_sum = isinstance(self.loss, str) and self.loss == "hamming"
+        return super()._scaled_C(variance, size) * (min(1.0, _NODES / size) if is_sum else min(size, _NODES))
 
     predict_single = explanation.predict_single
     predict_margins = confidence.predict_margins

@@ -23,6 +23,8 @@ from maxmargin.estimators.structure import (
     FLAG,
     NAMES,
     Call,
+    Cluster,
+    Layout,
     Problem,
     Question,
     Structure,
@@ -105,18 +107,41 @@ _Data = tuple[Table, IntArray]
 _Outputs = NDArray[Any]
 
 
+def _lesson(model: "MultilabelSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+    """Return what a partition teaches."""
+    _, y = cast("tuple[Table, IntArray]", parts)
+    if y.ndim == 1:
+        raise ValueError("y must have a column for each label on a cluster, got a vector.")
+    examples = model._structure.encode(model, parts, weights, Call(first=True, more=False, warm=False))
+    if model.structure_ == "tree" and y.shape[1] > 2:
+        raise ValueError(
+            f"structure must be 'independent' or 'full' for {y.shape[1]} labels on a cluster, got 'tree'."
+        )
+    return lesson_of(examples, model.classes_, scaled=isinstance(model.C, str))
+
+
+def _check_labels(model: "MultilabelSVC") -> None:
+    """Raise ValueError unless the attributes that a file had are those of one model."""
+    n_classes = len(model.classes_)
+    if (n_classes, model._n_labels) != ((2, 1) if model._is_vector else (n_classes, n_classes)):
+        raise ValueError("labels must have a class each, or two if y is a vector")
+    if not is_linear(model) and model._support.coefficients.shape[1] % model._n_labels:
+        raise ValueError("labels must have as many coefficients each")
+
+
 class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
     """Sets of labels of the rows of a table; if y is a vector, the second of its classes is the label."""
 
     in_lists = False
     scores_whole = True
     summable = "structure='tree' or 'independent', as no other sum over sets of labels is exact"
+    cluster = Cluster(_lesson)
     trials = in_each_storage(lambda X, labels: (X, np.column_stack([labels == 0, labels == 1]).astype(int)))
     fields: ClassVar = {
         **tables.FIELDS,
         "classes_": NAMES,
         "_is_vector": FLAG,
-        "_n_labels": scalar(int, 1),
+        "_n_labels": scalar(int, 1).checked(_check_labels),
         "structure_": choice(*sorted(STRUCTURES)),
         "edges_": ints(None, 2),
         "_inference": choice("tree", "subsets", "messages"),
@@ -195,27 +220,20 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
         reader = LabelSetReader(rows, _label_names(model), classes, *weights)
         return _of_table(model, table), reader
 
-    def blank(self, model: "MultilabelSVC") -> Problem:
-        if is_linear(model):
-            return _of_table(model, csr_array((1, model.n_features_in_)))
-        return LabelSets.for_scores(np.zeros((1, model._support.coefficients.shape[1])), _label_graph(model))
+    def layout(self, model: "MultilabelSVC") -> Layout:
+        def blank() -> object:
+            if is_linear(model):
+                return _of_table(model, csr_array((1, model.n_features_in_))).map
+            scores = np.zeros((1, model._support.coefficients.shape[1]))
+            return LabelSets.for_scores(scores, _label_graph(model)).map
 
-    def size(self, model: "MultilabelSVC") -> int:
-        return model._n_labels * n_columns(model) + len(model.edges_)
+        return Layout(model._n_labels * n_columns(model) + len(model.edges_), blank)
 
     def expose(self, model: "MultilabelSVC") -> None:
         nodes, edges = kernels.linear_parts(model)
         present = (nodes[1] - nodes[0]).reshape(model._n_labels, -1)
         model._coef, model.intercept_ = present[:, :-1], present[:, -1]
         model.edge_coef_ = PAIR * edges[: len(model.edges_)]
-
-    def check(self, model: "MultilabelSVC") -> None:
-        tables.check_table(model)
-        n_classes = len(model.classes_)
-        if (n_classes, model._n_labels) != ((2, 1) if model._is_vector else (n_classes, n_classes)):
-            raise ValueError("labels must have a class each, or two if y is a vector")
-        if not is_linear(model) and model._support.coefficients.shape[1] % model._n_labels:
-            raise ValueError("labels must have as many coefficients each")
 
     def features(self, model: "MultilabelSVC") -> list[WeightTable]:
         labels, weights = _label_names(model), dense(model.coef_).T
@@ -229,24 +247,10 @@ class LabelledRows(Structure["MultilabelSVC", _Data, _Outputs, FloatArray]):
         pairs = [(names[a], names[b]) for a, b in model.edges_.tolist()]
         return [WeightTable("pair", PAIR_STATES, pairs, model.edge_coef_.reshape(-1, 4).T)]
 
-    def score_columns(self, model: "MultilabelSVC", coefficients: FloatArray) -> int:
-        return int(coefficients.shape[1]) // model._n_labels
-
     def known_targets(self, model: Any, y: object) -> Targets:
         """Return the true sets checked, if their columns are those of `fit`."""
         _check_columns(model, y)
         return _targets(model, y)
-
-    def lesson(self, model: "MultilabelSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
-        _, y = cast("tuple[Table, IntArray]", parts)
-        if y.ndim == 1:
-            raise ValueError("y must have a column for each label on a cluster, got a vector.")
-        examples = self.encode(model, parts, weights, Call(first=True, more=False, warm=False))
-        if model.structure_ == "tree" and y.shape[1] > 2:
-            raise ValueError(
-                f"structure must be 'independent' or 'full' for {y.shape[1]} labels on a cluster, got 'tree'."
-            )
-        return lesson_of(examples, model.classes_, scaled=isinstance(model.C, str))
 
 
 def _check_columns(model: "MultilabelSVC", y: object) -> None:

@@ -30,6 +30,8 @@ from maxmargin.estimators.structure import (
     COUNT,
     FLAG,
     Call,
+    Cluster,
+    Layout,
     Problem,
     Question,
     Structure,
@@ -98,9 +100,16 @@ _Data = tuple[Links, _Masks, _Masks]
 _Found = IntArray | list[tuple[int, int]]
 
 
+def _lesson(model: "MatchingSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+    """Return what a partition teaches."""
+    call = Call(first=True, more=False, warm=False)
+    return lesson_of(model._structure.encode(model, parts, weights, call))
+
+
 class LinkedPairs(Structure["MatchingSVC", _Data, list[_Found], list[FloatArray]]):
     """Links between the two sides of pairs."""
 
+    cluster = Cluster(_lesson)
     trials: ClassVar = {
         "links": lambda: ([tables_of_trials()["dense"][:6].reshape(2, 3, 4)], [[(0, 0), (1, 2)]])
     }
@@ -170,14 +179,13 @@ class LinkedPairs(Structure["MatchingSVC", _Data, list[_Found], list[FloatArray]
         reader = LinkReader(rows, int(links.targets[0]), model.coef_, model.intercept_, model.places_)
         return Matching.for_prediction(links, model._fertility), reader
 
-    def blank(self, model: "MatchingSVC") -> Problem:
-        one, n_features = np.ones(1, dtype=np.int64), model.n_features_in_ + model._has_constant
-        return Matching.for_prediction(
-            Links(np.zeros(n_features), np.array([0, 1]), one, one, n_features), model._fertility
-        )
+    def layout(self, model: "MatchingSVC") -> Layout:
+        def blank() -> object:
+            one, n_features = np.ones(1, dtype=np.int64), model.n_features_in_ + model._has_constant
+            links = Links(np.zeros(n_features), np.array([0, 1]), one, one, n_features)
+            return Matching.for_prediction(links, model._fertility).map
 
-    def size(self, model: "MatchingSVC") -> int:
-        return model.n_features_in_ + model._fertility
+        return Layout(model.n_features_in_ + model._fertility, blank)
 
     def expose(self, model: "MatchingSVC") -> None:
         links, model.places_ = self.layout(model).unpack(model._w)
@@ -191,10 +199,6 @@ class LinkedPairs(Structure["MatchingSVC", _Data, list[_Found], list[FloatArray]
             WeightTable("intercept", NO_FEATURE, NO_LABEL, np.array([[model.intercept_]])),
             WeightTable("place", places, NO_LABEL, model.places_[:, None]),
         ]
-
-    def lesson(self, model: "MatchingSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
-        call = Call(first=True, more=False, warm=False)
-        return lesson_of(self.encode(model, parts, weights, call))
 
 
 def _known_links(model: "MatchingSVC", X: object) -> Links:

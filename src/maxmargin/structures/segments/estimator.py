@@ -16,9 +16,18 @@ from maxmargin.estimators.explanation import Contribution, Part, Reader, RowRead
 from maxmargin.estimators.inspection import WeightTable, dense, joint_table
 from maxmargin.estimators.kernels import check_linear, linear_rows, n_columns, support_properties, wrapped
 from maxmargin.estimators.parameters import HAMMING, Constraints
-from maxmargin.estimators.sequences import TokenData, weights_part
+from maxmargin.estimators.sequences import weights_part
 from maxmargin.estimators.state import Interval, StrOptions, snapshot
-from maxmargin.estimators.structure import Call, Problem, Question, Structure, in_each_storage, ints
+from maxmargin.estimators.structure import (
+    Call,
+    Cluster,
+    Layout,
+    Problem,
+    Question,
+    Structure,
+    in_each_storage,
+    ints,
+)
 from maxmargin.files.checkpoint import CheckpointLike
 from maxmargin.runtime.arrays import FloatArray, IntArray
 from maxmargin.solving.result import Callback
@@ -101,28 +110,70 @@ class SegmentReader(NamedTuple):
 
 
 _Segmentations = list[list[Segment]]
+# Tokens, the numbers of their labels, and whether a segment starts there.
+_Data = tuple[Tokens, IntArray, IntArray]
 _OUTSIDE = ("outside",)  # the key of a lesson for tokens outside of segments; labels are str or int
 
 
-class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[FloatArray]]):
+def _lesson(model: "SegmentSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+    """Return what a partition teaches."""
+    X, y = parts
+    tokens, taught = sequences.tokens_lesson(model, X, weights)
+    found, given = encode_segments(y, tokens.offsets), model.max_length
+    labels = found.classes.tolist()
+    if isinstance(given, Mapping):
+        given = {label: length for label, length in given.items() if label in labels}
+    encode_limits(given, found, tokens.offsets)  # raises if a segment is too long
+    longest = encode_limits(None, found, tokens.offsets).tolist()
+    largest = dict(zip([*labels, _OUTSIDE], longest, strict=False))
+    return taught._replace(labels=found.classes, largest=largest)
+
+
+def _learn(model: "SegmentSVC", lesson: Lesson) -> None:
+    """Set what follows from the lesson of all partitions."""
+    sequences.learn_tokens(model, lesson)
+    # The longest segments, one in each sequence, teach what all of them do.
+    longest = dict(lesson.largest)
+    outside = longest.pop(_OUTSIDE, 0)
+    y = [[(0, length, label)] for label, length in longest.items()] + [[]] * outside
+    offsets = np.cumsum([0, *longest.values(), *[1] * outside])
+    _first_segments(model, y, Tokens(np.zeros((offsets[-1], 0)), offsets))
+
+
+def _check_lengths(model: "SegmentSVC") -> None:
+    """Raise ValueError unless the attributes that a file had are those of one model."""
+    if len(model.max_length_) - len(model.classes_) not in (0, 1):
+        raise ValueError("labels must have a largest length each")
+    check_choice(model.max_length_)
+
+
+class SegmentedTokens(Structure["SegmentSVC", _Data, _Segmentations, list[FloatArray]]):
     """Segments of sequences; tokens outside of them may have a label of their own, the last."""
 
+    named_parts = "inside", "first", "last"
+    cluster = Cluster(_lesson, _learn)
     trials = in_each_storage(lambda X, labels: ([X], [["B-a", "I-a", "O"] * 3]))
-    fields: ClassVar = {**sequences.FIELDS, **tables.LABEL_FIELDS, "max_length_": ints(None)}
+    fields: ClassVar = {
+        **sequences.FIELDS,
+        **tables.LABEL_FIELDS,
+        "max_length_": ints(None).checked(_check_lengths),
+    }
 
     def validate(self, model: "SegmentSVC", parts: Parts, call: Call) -> Parts:
         return sequences.validated(model, parts)
 
     def encode(
         self, model: "SegmentSVC", parts: Parts, weights: FloatArray | None, call: Call
-    ) -> Examples[TokenData]:
+    ) -> Examples[_Data]:
         X, y = parts
         tokens = sequences.encoded(model, X, call)
         found = _first_segments(model, y, tokens) if call.first else _more_segments(model, y, tokens)
-        return sequences.trained(tokens, found.codes, weights)
+        (present, states), kept, _ = sequences.trained(tokens, found.codes >> 1, weights)
+        return Examples((present, states, found.codes & 1), kept)
 
-    def problem(self, model: "SegmentSVC", examples: Examples[TokenData]) -> Problem:
-        tokens, codes = examples.data
+    def problem(self, model: "SegmentSVC", examples: Examples[_Data]) -> Problem:
+        tokens, states, starts = examples.data
+        codes = 2 * states + starts
         problem = Segments.from_encoded(
             linear_rows(model, tokens.rows),
             tokens.offsets,
@@ -131,9 +182,6 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
             loss=model.loss,
         )
         return wrapped(model, problem, tokens.rows, model.rescaling)
-
-    def states(self, examples: Examples[TokenData]) -> IntArray:
-        return examples.data[1] >> 1
 
     def read(self, model: "SegmentSVC", X: object) -> tuple[Tokens, Problem | None]:
         """Return tokens, and the problem of predicting their segments; None if there are none."""
@@ -170,24 +218,13 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
             rows, _label_names(model), cast("SegmentWeights", weights), len(model.classes_)
         )
 
-    def blank(self, model: "SegmentSVC") -> Problem:
-        return _of_tokens(model, sequences.blank(model))
-
-    def size(self, model: "SegmentSVC") -> int:
+    def layout(self, model: "SegmentSVC") -> Layout:
         n_labels, n_lengths = len(model.max_length_), int(model.max_length_.max(initial=0))
-        return n_labels * (n_columns(model) + n_labels + n_lengths)
+        least = n_labels * (n_columns(model) + n_labels + n_lengths)
+        return Layout(least, lambda: _of_tokens(model, sequences.blank(model)).map)
 
     def expose(self, model: "SegmentSVC") -> None:
         sequences.name_features(model)
-
-    def check(self, model: "SegmentSVC") -> None:
-        sequences.check_tokens(model)
-        if len(model.max_length_) - len(model.classes_) not in (0, 1):
-            raise ValueError("labels must have a largest length each")
-        check_choice(model.max_length_)
-
-    def forget_unused(self, model: "SegmentSVC") -> None:
-        sequences.forget_unused(model, ("inside", "first", "last"))
 
     def features(self, model: "SegmentSVC") -> list[WeightTable]:
         names, labels = sequences.feature_names(model), _label_names(model)
@@ -204,27 +241,6 @@ class SegmentedTokens(Structure["SegmentSVC", TokenData, _Segmentations, list[Fl
             joint_table("transition", model.transitions_, labels, labels),
             joint_table("start", model.start_, [None], labels),
         ]
-
-    def lesson(self, model: "SegmentSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
-        X, y = parts
-        tokens, taught = sequences.tokens_lesson(model, X, weights)
-        found, given = encode_segments(y, tokens.offsets), model.max_length
-        labels = found.classes.tolist()
-        if isinstance(given, Mapping):
-            given = {label: length for label, length in given.items() if label in labels}
-        encode_limits(given, found, tokens.offsets)  # raises if a segment is too long
-        longest = encode_limits(None, found, tokens.offsets).tolist()
-        largest = dict(zip([*labels, _OUTSIDE], longest, strict=False))
-        return taught._replace(labels=found.classes, largest=largest)
-
-    def learn(self, model: "SegmentSVC", lesson: Lesson) -> None:
-        sequences.learn_tokens(model, lesson)
-        # The longest segments, one in each sequence, teach what all of them do.
-        longest = dict(lesson.largest)
-        outside = longest.pop(_OUTSIDE, 0)
-        y = [[(0, length, label)] for label, length in longest.items()] + [[]] * outside
-        offsets = np.cumsum([0, *longest.values(), *[1] * outside])
-        _first_segments(model, y, Tokens(np.zeros((offsets[-1], 0)), offsets))
 
 
 def _of_tokens(model: "SegmentSVC", tokens: Tokens) -> Problem:
@@ -285,7 +301,7 @@ def _label_coefficients(model: "SegmentSVC", coefficients: FloatArray) -> FloatA
     return parts.reshape(len(coefficients), -1).T
 
 
-class SegmentSVC(MaxMarginEstimator[TokenData, _Segmentations, list[FloatArray]]):
+class SegmentSVC(MaxMarginEstimator[_Data, _Segmentations, list[FloatArray]]):
     r"""Structural SVM that cuts sequences into labelled segments: a semi-Markov chain.
 
     A segmentation scores, for each segment, :math:`\langle W_k, x_t \rangle` summed over its tokens,

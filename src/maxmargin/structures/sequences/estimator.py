@@ -25,6 +25,8 @@ from maxmargin.estimators.state import Options, StrOptions, snapshot, transactio
 from maxmargin.estimators.structure import (
     FLAG,
     Call,
+    Cluster,
+    Layout,
     Problem,
     Question,
     Structure,
@@ -103,9 +105,29 @@ def _attributes() -> tuple[object, object]:
     return NumberedSequences(["a", "b"], codes, None, counts, np.array([0, 2])), [[0, 1]]
 
 
+def _lesson(model: "ChainSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
+    """Return what a partition teaches."""
+    X, y = parts
+    tokens, found = sequences.tokens_lesson(model, X, weights)
+    labels = encode_labels(y, tokens.offsets)[1]
+    attributes = {**found.attributes, "gives_arrays": holds_arrays(y)}
+    return found._replace(labels=labels, attributes=attributes)
+
+
+def _learn(model: "ChainSVC", lesson: Lesson) -> None:
+    """Set what follows from the lesson of all partitions."""
+    if "_encoder" in lesson.attributes:  # a corpus has all
+        model.__dict__ |= lesson.attributes
+        return
+    sequences.learn_tokens(model, lesson)
+    model._structure.learn_labels(model, lesson.labels, lesson.attributes["gives_arrays"])
+
+
 class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
     """Labels of the tokens of sequences."""
 
+    named_parts = ("unary",)
+    cluster = Cluster(_lesson, _learn)
     trials: ClassVar = {**in_each_storage(lambda X, labels: ([X], [labels])), "attributes": _attributes}
     fields: ClassVar = {
         **sequences.FIELDS,
@@ -192,21 +214,13 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
         rows, labels = sequences.token_reader(model, tokens, "token"), model.classes_.tolist()
         return problem, ChainReader(rows, labels, sequences.weights_of(model), model._gives_arrays)
 
-    def blank(self, model: "ChainSVC") -> Problem:
-        return _of_tokens(model, sequences.blank(model))
-
-    def size(self, model: "ChainSVC") -> int:
+    def layout(self, model: "ChainSVC") -> Layout:
         n_labels = len(model.classes_)
-        return n_labels * (n_columns(model) + n_labels**model._order)
+        least = n_labels * (n_columns(model) + n_labels**model._order)
+        return Layout(least, lambda: _of_tokens(model, sequences.blank(model)).map)
 
     def expose(self, model: "ChainSVC") -> None:
         sequences.name_features(model)
-
-    def check(self, model: "ChainSVC") -> None:
-        sequences.check_tokens(model)
-
-    def forget_unused(self, model: "ChainSVC") -> None:
-        sequences.forget_unused(model, ("unary",))
 
     def features(self, model: "ChainSVC") -> list[WeightTable]:
         names = sequences.feature_names(model)
@@ -217,20 +231,6 @@ class Chains(Structure["ChainSVC", TokenData, _Labellings, list[FloatArray]]):
         if model._order == 1:
             return pairs
         return [*pairs, joint_table("trigram", model.trigrams_, *3 * [labels])]
-
-    def lesson(self, model: "ChainSVC", parts: Parts, weights: FloatArray | None) -> Lesson:
-        X, y = parts
-        tokens, found = sequences.tokens_lesson(model, X, weights)
-        labels = encode_labels(y, tokens.offsets)[1]
-        attributes = {**found.attributes, "gives_arrays": holds_arrays(y)}
-        return found._replace(labels=labels, attributes=attributes)
-
-    def learn(self, model: "ChainSVC", lesson: Lesson) -> None:
-        if "_encoder" in lesson.attributes:  # a corpus has all
-            model.__dict__ |= lesson.attributes
-            return
-        sequences.learn_tokens(model, lesson)
-        self.learn_labels(model, lesson.labels, lesson.attributes["gives_arrays"])
 
 
 def _of_tokens(model: "ChainSVC", tokens: Tokens) -> Problem:
