@@ -120,7 +120,7 @@ def _fit(estimator: Estimator, batch: TrainingSet, arguments: argparse.Namespace
 
 
 def _note_search(estimator: Estimator, arguments: argparse.Namespace) -> None:
-    """Say how the values of C did that were tried."""
+    """Say how the values of C that were tried did."""
     table = estimator.cv_results_
     for C, score in zip(table["param_C"], table["mean_test_score"], strict=True):
         known = "left, as it is worse" if score != score else f"{-score:.4g}"

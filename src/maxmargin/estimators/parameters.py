@@ -279,9 +279,9 @@ TEXTS = {
         l1_ratio_ : float
             The share of the L1 norm, where it was chosen together with C.
         cv_results_ : dict
-            How the values of C did that were tried, where it was chosen by cross-validation, as
-            ``GridSearchCV`` names it. A score is the negative mean loss of held-out
-            examples; it is NaN where not all folds were trained, as C was already known to be worse.
+            How the values of C that were tried did, where it was chosen by cross-validation, in the columns
+            of ``GridSearchCV``. A score is the negative mean loss of held-out examples; it is NaN where not
+            all folds were trained, as C was already known to be worse.
         gap_ : float
             Bound on how far the objective is from its minimum.
         certified_ : bool
